@@ -1,0 +1,63 @@
+"""A cleanup: ask the worker to remove an environment and to prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import ci_bot
+from ci_bot.bench import Bench
+from ci_bot.contracts.base import Failure, Versions
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.messages import CleanupAsk, Owner
+from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanupOptions:
+    environment: str
+    environment_prefix: str
+    owner: Owner
+    reclaim: Literal["auto", "never", "always"] = "auto"
+    merged: bool | None = None
+    proven_by_marker: bool = False
+
+
+def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
+    """Cleans up, or says in the document why not."""
+    answer = bench.cleanup(
+        CleanupAsk(
+            projects=bench.project_directories,
+            gateway=bench.gateway,
+            workplace=bench.workplace,
+            owner=options.owner,
+            environment=options.environment,
+            environment_prefix=options.environment_prefix,
+            reclaim=options.reclaim,
+            merged=options.merged,
+            proven_by_marker=options.proven_by_marker,
+        )
+    )
+    if isinstance(answer, CleanupDocument):
+        return answer
+    return failed_document(answer, environment=options.environment)
+
+
+def failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
+    """The document of a cleanup that could not be done: what is there is unknown, so it is left."""
+    return CleanupDocument(
+        environment=environment,
+        existed=True,
+        result="refused" if failure.exit_code == EXIT_REFUSED else "incomplete",
+        state_record_removed=False,
+        seconds=0.0,
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+        failure=failure,
+    )
+
+
+def exit_code(document: CleanupDocument) -> int:
+    """The exit code of a cleanup (DESIGN 4.1)."""
+    if document.result in ("removed", "nothing_to_do"):
+        return EXIT_DONE
+    return document.failure.exit_code if document.failure else EXIT_INCOMPLETE

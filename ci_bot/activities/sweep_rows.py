@@ -1,0 +1,134 @@
+"""How each environment stands that a sweep has found, and why it is still there. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.sweep import FoundEnvironment, Standing, SweepRow
+from ci_bot.github.port import PullState
+from ci_bot.settings import environment_name
+
+AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
+
+_MISSED = (
+    "its cleanup never ran: a merge conflict at closing time, a cancelled or failed run, a `paths` "
+    "filter, or no close workflow on the base branch"
+)
+_CAUSES = {
+    "applying": "an apply was running, or had died, when the pull request closed",
+    "applied": _MISSED,
+    "failed": _MISSED,
+    "cleaning": "its cleanup was cut off in the middle: a cancelled run, or Spark or the state "
+    "went away",
+    "leftover": "its cleanup could not remove everything",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """What to sweep.
+
+    Args:
+        owner: The repository, as the ledger records it.
+        max_deletions: The most environments that one sweep removes.
+        dry_run: Say what would be removed, and remove nothing.
+        run: The run that asks, for the ledger.
+    """
+
+    owner: str
+    environment_prefix: str = "pr"
+    reclaim: Literal["auto", "never", "always"] = "auto"
+    max_deletions: int = 20
+    dry_run: bool = False
+    run: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One environment, why it is treated as it is, and what came of it.
+
+    Args:
+        number: The pull request that the name says; None where the name says none.
+        document: The cleanup's own document; None where none was made.
+        waits: Why it is still there although it should go; None where it is gone or may stay.
+    """
+
+    found: FoundEnvironment
+    number: int | None
+    standing: Standing
+    merged: bool | None = None
+    document: CleanupDocument | None = None
+    waits: str | None = None
+
+    @property
+    def environment(self) -> str:
+        return self.found.environment
+
+    @property
+    def cause(self) -> str | None:
+        """Why it was still there, as far as its record tells; None where it belongs there."""
+        if self.standing != "remove":
+            return None
+        return _CAUSES.get(self.found.phase or "", _MISSED)
+
+    @property
+    def gone(self) -> bool:
+        return self.document is not None and self.document.result in ("removed", "nothing_to_do")
+
+    @property
+    def left(self) -> bool:
+        """Whether it should be gone and is not."""
+        return self.standing == "remove" and not self.gone
+
+    def report(self) -> SweepRow:
+        """The row as people and the step's output get it."""
+        return SweepRow(
+            environment=self.environment,
+            pr_number=self.number,
+            standing=self.standing,
+            merged=self.merged,
+            cause=self.cause,
+            result=self.document.result if self.document else None,
+            waits=self.waits[:4_000] if self.waits else None,
+            views_dropped=len(self.document.views_dropped) if self.document else 0,
+            expires_at=self.found.expires_at,
+        )
+
+
+def sort_out(
+    found: Iterable[FoundEnvironment], options: SweepOptions, ask_states: AskStates
+) -> list[Row]:
+    """How each environment stands. GitHub is asked once, and only about what may be removed."""
+    rows = [_by_itself(item, options) for item in found]
+    numbers = {row.number for row in rows if row.standing == "remove" and row.number is not None}
+    states = ask_states(numbers) if numbers else {}
+    return [_by_state(row, states) for row in rows]
+
+
+def _by_itself(found: FoundEnvironment, options: SweepOptions) -> Row:
+    """`remove` here means: to be asked about."""
+    name = re.fullmatch(rf"{re.escape(options.environment_prefix)}_(\d{{1,10}})", found.environment)
+    number = int(name[1]) if name else None
+    standing: Standing = "remove"
+    if not number or environment_name(options.environment_prefix, number) != found.environment:
+        standing = "odd_record"
+    elif found.owner is None:
+        standing = "not_recorded"
+    elif found.pr_number is not None and found.pr_number != number:
+        standing = "odd_record"
+    elif found.pinned:
+        standing = "pinned"
+    return Row(found=found, number=number, standing=standing)
+
+
+def _by_state(row: Row, states: Mapping[int, PullState]) -> Row:
+    if row.standing != "remove" or row.number is None:
+        return row
+    state = states.get(row.number, PullState(state="unknown"))
+    if state.state == "closed":
+        return replace(row, merged=state.merged)
+    return replace(row, standing=state.state)

@@ -1,0 +1,162 @@
+"""Comment commands: text of a pull request comment -> what its author asks for. Pure.
+
+The grammar, on the comment's first line and nowhere else:
+
+    /sqlmesh plan
+    /sqlmesh apply <plan-id> [--override "reason"]
+    /sqlmesh cleanup
+    /sqlmesh status
+    /sqlmesh help
+
+The line starts at its first column, and case matters: the example workflow's job-level `if` looks
+at the same characters, so a comment that only mentions a command never starts a job. The lines
+below the first are free text for people.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+PREFIX = "/sqlmesh"
+LONGEST_LINE = 1_000
+LONGEST_REASON = 300
+
+_PLAN_ID = re.compile(r"[0-9a-f]{8,64}")
+# A word, or text in double quotes; phones turn the straight quotes into typographic ones.
+_TOKEN = re.compile(r'[ \t]*(?:["“”](?P<quoted>[^"“”]*)["“”]|(?P<word>[^\s"“”]+))(?=[ \t]|\Z)')
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan this pull request anew."""
+
+    verb: Literal["plan"] = "plan"
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Apply the plan of this id (8 to 64 hexadecimal digits, lower case).
+
+    `override` is the reason for going ahead although the decision is No-Go; None without one.
+    """
+
+    plan_id: str
+    override: str | None = None
+    verb: Literal["apply"] = "apply"
+
+
+@dataclass(frozen=True)
+class Cleanup:
+    """Remove this pull request's environment."""
+
+    verb: Literal["cleanup"] = "cleanup"
+
+
+@dataclass(frozen=True)
+class Status:
+    """Say what the environment and the last plan are."""
+
+    verb: Literal["status"] = "status"
+
+
+@dataclass(frozen=True)
+class Help:
+    """Explain the commands. `problem` says what was wrong with the line, in words of ours only."""
+
+    problem: str | None = None
+    verb: Literal["help"] = "help"
+
+
+Command = Plan | Apply | Cleanup | Status | Help
+
+USAGE = (
+    "/sqlmesh plan",
+    '/sqlmesh apply <plan-id> [--override "reason"]',
+    "/sqlmesh cleanup",
+    "/sqlmesh status",
+    "/sqlmesh help",
+)
+
+
+def parse_command(body: str) -> Command | None:  # noqa: PLR0911 - one return per rule
+    """The command in a comment's first line; None where the comment is no command.
+
+    A line that starts like a command and is none becomes `Help`, so that its author gets an answer.
+    The problem it names repeats nothing of the comment, because that text is untrusted.
+    """
+    line = first_line(body)
+    if line != PREFIX and not line.startswith((PREFIX + " ", PREFIX + "\t")):
+        return None
+    if len(line) > LONGEST_LINE:
+        return Help(f"The line is longer than {LONGEST_LINE} characters.")
+    tokens = _tokens(line[len(PREFIX) :])
+    if tokens is None:
+        return Help("A quote is not closed, or stands in the middle of a word.")
+    if not tokens:
+        return Help()
+    verb, *rest = tokens
+    if verb == "apply":
+        return _apply(rest)
+    simple: dict[str, Command] = {
+        "plan": Plan(),
+        "cleanup": Cleanup(),
+        "status": Status(),
+        "help": Help(),
+    }
+    if verb not in simple:
+        return Help("This verb is not known.")
+    if rest and verb != "help":
+        return Help(f"`{PREFIX} {verb}` takes no arguments.")
+    return simple[verb]
+
+
+def first_line(body: str) -> str:
+    """The comment's first line without its line end and trailing blanks (GitHub sends CR LF)."""
+    return re.split(r"[\r\n]", body, maxsplit=1)[0].rstrip(" \t")
+
+
+def _apply(tokens: list[str]) -> Apply | Help:  # noqa: PLR0911 - one return per rule
+    plan_id: str | None = None
+    override: str | None = None
+    words = iter(tokens)
+    for word in words:
+        if word == "--override" or word.startswith("--override="):
+            if override is not None:
+                return Help("`--override` stands twice.")
+            text = next(words, "") if word == "--override" else word.removeprefix("--override=")
+            override = _visible(text)
+            if not override or override.startswith("--"):
+                return Help('`--override` needs a reason: `--override "why"`.')
+            if len(override) > LONGEST_REASON:
+                return Help(f"The reason is longer than {LONGEST_REASON} characters.")
+        elif word.startswith("-"):
+            return Help("`/sqlmesh apply` knows one option: `--override`.")
+        elif plan_id is not None:
+            return Help("`/sqlmesh apply` takes one plan id; a reason with blanks needs quotes.")
+        else:
+            plan_id = word.strip("`").lower()
+            if not _PLAN_ID.fullmatch(plan_id):
+                return Help("A plan id has 8 to 64 hexadecimal digits; reports show 12 of them.")
+    if plan_id is None:
+        return Help("`/sqlmesh apply` needs the id of the plan, as the report shows it.")
+    return Apply(plan_id, override)
+
+
+def _visible(text: str) -> str:
+    """The text as one line, without what reorders or hides its neighbours in a comment or log."""
+    return "".join(letter if letter.isprintable() else " " for letter in text).strip()
+
+
+def _tokens(text: str) -> list[str] | None:
+    """The words of a line; quotes hold one together. None where the quotes do not match up."""
+    tokens: list[str] = []
+    position, text = 0, text.rstrip(" \t")
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            return None
+        tokens.append(match["word"] if match["quoted"] is None else match["quoted"])
+        position = match.end()
+    return tokens

@@ -1,0 +1,83 @@
+"""What every contract shares: strictness, and the scalar types that need a rule of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class Contract(BaseModel):
+    """A frozen record that refuses unknown keys and never coerces a value silently."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
+    )
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The document as it is written to a file or sent to the other process."""
+        return self.model_dump_json(by_alias=True, indent=indent)
+
+
+Timestamp = Annotated[
+    str,
+    Field(
+        pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$",
+        max_length=32,
+        description="A moment in UTC, ISO 8601.",
+    ),
+]
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$", description="A git commit.")]
+PlanId = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="The whole plan id.")]
+Seconds = Annotated[float, Field(ge=0, description="A duration in seconds.")]
+Count = Annotated[int, Field(ge=0)]
+Bytes = Annotated[int, Field(ge=0, description="A size in bytes.")]
+Name = Annotated[str, Field(min_length=1, max_length=1_000)]
+Text = Annotated[str, Field(max_length=200_000)]
+Line = Annotated[str, Field(max_length=4_000, description="One sentence or one statement.")]
+
+
+def short(plan_id: str | None) -> str:
+    """The 12 hexadecimal digits of a plan id that people see and type ("" where there is none)."""
+    return (plan_id or "")[:12]
+
+
+class Versions(Contract):
+    """What computed the document; null where a part was not needed or could not be asked."""
+
+    ci_bot: Name
+    python: Name
+    sqlmesh: Name | None = None
+    sqlglot: Name | None = None
+    pyspark: Name | None = None
+    java: Name | None = None
+    state_schema: int | None = None
+    state_sqlmesh: Name | None = None
+    state_engine: Name | None = None
+
+
+Timings = Annotated[
+    dict[str, Annotated[float, Field(ge=0)]],
+    Field(description="Seconds by phase, in the order in which the phases ran."),
+]
+
+
+class Failure(Contract):
+    """Why an activity could not be done, in words for the person who has to act on it."""
+
+    stage: Name = Field(description="Where it happened: load, lint, tests, plan, apply, cleanup.")
+    reason_code: Name
+    exit_code: int = Field(ge=1, le=143)
+    message: Text = Field(description="One clear sentence (more lines only for parser output).")
+    hint: Text | None = Field(default=None, description="What to do next.")
+    model: Name | None = None
+    path: Name | None = None
+    line: Count | None = None
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of `model` as it is written to a file."""
+    schema = model.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,60 @@
+"""cleanup.json: what existed, what was removed, and what is left."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_bot.contracts.base import (
+    SCHEMA_VERSION,
+    Bytes,
+    Contract,
+    Failure,
+    Line,
+    Name,
+    Seconds,
+    Timestamp,
+    Timings,
+    Versions,
+)
+
+
+class ReclaimedTable(Contract):
+    table: Name
+    bytes: Bytes | None
+
+
+class KeptTable(Contract):
+    table: Name
+    why: Line
+    until: Timestamp | None = Field(description="When SQLMesh's janitor may take it, if known.")
+
+
+class Leftover(Contract):
+    object: Name
+    why: Line
+
+
+class CleanupDocument(Contract):
+    """cleanup.json."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["cleanup"] = "cleanup"
+    environment: Name
+    existed: bool
+    result: Literal["removed", "nothing_to_do", "incomplete", "refused"]
+    views_dropped: list[Name] = Field(default_factory=list)
+    schemas_dropped: list[Name] = Field(default_factory=list)
+    tables_reclaimed: list[ReclaimedTable] = Field(default_factory=list)
+    tables_kept: list[KeptTable] = Field(default_factory=list)
+    leftovers: list[Leftover] = Field(default_factory=list)
+    foreign: list[Name] = Field(
+        default_factory=list,
+        description="Objects in our schemas that the environment did not make.",
+    )
+    state_record_removed: bool
+    seconds: Seconds
+    timings: Timings = Field(default_factory=dict)
+    versions: Versions
+    failure: Failure | None = None

@@ -1,0 +1,148 @@
+"""What the bot asks of the worker, and what the worker says while it works."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Count, Failure, Line, Name, Seconds
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.doctor import DoctorDocument
+from ci_bot.contracts.identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.plan import Window
+from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.sweep import EnvironmentList, SweepDocument, SweepTarget
+
+BaselineChoice = Literal["auto", "state", "base-branch"]
+
+
+class Owner(Contract):
+    """Who an environment belongs to: the repository, and the pull request where there is one."""
+
+    name: Name
+    pr_number: Count | None = None
+    head_sha: Name | None = None
+    run: Name | None = Field(default=None, description="Which run asks, for locks and the ledger.")
+
+
+class Workplace(Contract):
+    """Directories of this run; all of them are private to it and deleted after it."""
+
+    repository: Name = Field(
+        description="Root of the checkout; paths in answers are relative to it"
+    )
+    cache_dir: Name
+    scratch_dir: Name
+
+
+class _Ask(Contract):
+    schema_version: Literal[1] = SCHEMA_VERSION
+    projects: list[Name] = Field(min_length=1)
+    gateway: Name | None = None
+    workplace: Workplace
+    owner: Owner
+
+
+class ReviewAsk(_Ask):
+    activity: Literal["review"] = "review"
+    environment: Name
+    baseline: BaselineChoice = "auto"
+    base_projects: list[Name] = Field(
+        default_factory=list, description="The base branch's project directories, if exported."
+    )
+    changed_files: list[Name] | None = Field(
+        default=None,
+        description="Files of the PR's diff, relative to the repository; null unknown.",
+    )
+    before_dir: Name | None = Field(
+        default=None, description="Directory with the base branch's version of the changed files."
+    )
+    flags: PlanFlags = Field(default_factory=PlanFlags)
+    start: str | None = None
+    end: str | None = None
+    execution_time: str | None = None
+    executor_hour_price: float | None = Field(default=None, ge=0)
+
+
+class ApplyAsk(_Ask):
+    activity: Literal["apply"] = "apply"
+    environment: Name
+    plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
+    reviewed: PlanIdentity | None = None
+    window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
+    flags: PlanFlags = Field(default_factory=PlanFlags)
+    start: str | None = None
+    end: str | None = None
+    table_diff: bool = True
+
+
+class CleanupAsk(_Ask):
+    activity: Literal["cleanup"] = "cleanup"
+    environment: Name
+    environment_prefix: Name = "pr"
+    reclaim: Literal["auto", "never", "always"] = "auto"
+    merged: bool | None = None
+    proven_by_marker: bool = Field(
+        default=False, description="The PR's own comment names this environment."
+    )
+
+
+class ListAsk(_Ask):
+    """Which environments named `<prefix>_<number>` are there? Read-only, without Spark."""
+
+    activity: Literal["list"] = "list"
+    environment_prefix: Name = "pr"
+
+
+class SweepAsk(_Ask):
+    """Clean up these environments, one after the other, with one Spark session for all."""
+
+    activity: Literal["sweep"] = "sweep"
+    environment_prefix: Name = "pr"
+    reclaim: Literal["auto", "never", "always"] = "auto"
+    targets: list[SweepTarget] = Field(min_length=1)
+
+
+class DoctorAsk(_Ask):
+    """How are the parts that the other activities need? Read-only."""
+
+    activity: Literal["doctor"] = "doctor"
+    environment_prefix: Name = "pr"
+
+
+AnyAsk = ReviewAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
+Ask = Annotated[AnyAsk, Field(discriminator="activity")]
+ASK: TypeAdapter[AnyAsk] = TypeAdapter(Ask)
+
+
+class FailedAnswer(Contract):
+    """The answer of an activity that ended before it had a document of its own to give."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["failure"] = "failure"
+    failure: Failure
+
+
+AnyAnswer = (
+    ReviewFacts
+    | ApplyDocument
+    | CleanupDocument
+    | EnvironmentList
+    | SweepDocument
+    | DoctorDocument
+    | FailedAnswer
+)
+Answer = Annotated[AnyAnswer, Field(discriminator="activity")]
+ANSWER: TypeAdapter[AnyAnswer] = TypeAdapter(Answer)
+
+
+class Progress(Contract):
+    """One line on the progress channel, while the worker works."""
+
+    phase: Name
+    message: Line
+    done: Count | None = None
+    total: Count | None = None
+    seconds: Seconds | None = None

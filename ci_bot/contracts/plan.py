@@ -1,0 +1,212 @@
+"""The parts of a plan as a reader sees them: changes, backfill, stages, lineage, checks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_bot.contracts.base import Contract, Count, Line, Name, Seconds, Text, Timestamp
+
+ChangeType = Literal["added", "removed", "direct", "indirect", "metadata"]
+Category = Literal[
+    "breaking",
+    "non_breaking",
+    "forward_only",
+    "indirect_breaking",
+    "indirect_non_breaking",
+    "metadata",
+    "uncategorized",
+]
+BackfillAction = Literal["full_refresh", "recreate_view", "incremental", "seed"]
+Severity = Literal["blocker", "high", "medium", "low", "info"]
+Decision = Literal["go", "review", "no_go", "no_changes"]
+
+
+class ColumnChange(Contract):
+    """A column that a change drops, adds or gives another type.
+
+    `before` or `after` is null where the column did not, or does no longer, exist.
+    """
+
+    name: Name
+    before: Name | None
+    after: Name | None
+    readers: list[Name] = Field(
+        default_factory=list, description="Models of the new project that still read this column."
+    )
+
+
+class Change(Contract):
+    """One model whose snapshot differs from the one in prod."""
+
+    model: Name
+    change: ChangeType
+    category: Category | None
+    kind: Name = Field(description="SQLMesh's name of the model kind, e.g. FULL.")
+    path: Name | None = Field(description="File, relative to the repository's root.")
+    owner: Name | None = None
+    diff: Text | None = Field(default=None, description="Unified diff of the definition.")
+    columns: list[ColumnChange] = Field(default_factory=list)
+    readers: list[Name] = Field(
+        default_factory=list, description="Direct readers of a removed model that remain."
+    )
+    from_base: bool = Field(
+        default=False,
+        description="The difference comes from the base branch, which prod has not caught up with.",
+    )
+
+
+class Backfill(Contract):
+    """What one model's table needs so that the environment is complete."""
+
+    model: Name
+    kind: Name
+    action: BackfillAction
+    start: Timestamp | None
+    end: Timestamp | None = Field(description="Exclusive.")
+    intervals: Count
+    batches: Count
+    preview: bool = Field(description="Built into a __dev table that prod never reads.")
+    reused_in_prod: bool = Field(description="A merge needs no second backfill of this table.")
+    table: Name
+
+
+class Restatement(Contract):
+    """A restated range of one model, and the environments whose data it clears."""
+
+    model: Name
+    start: Timestamp
+    end: Timestamp
+    environments: list[Name] = Field(default_factory=list)
+
+
+class EnvironmentStatement(Contract):
+    """A before_all or after_all statement that runs around the plan."""
+
+    when: Literal["before_all", "after_all"]
+    sql: Line
+    change: Literal["added", "removed", "unchanged"]
+
+
+class Stage(Contract):
+    """One stage of the plan's execution, complete (nothing is elided)."""
+
+    stage: Name
+    title: Line
+    items: list[Line] = Field(default_factory=list)
+
+
+class LineageNode(Contract):
+    model: Name
+    change: ChangeType | None
+
+
+class Lineage(Contract):
+    """The changed models with their readers; an edge points from the read model to its reader."""
+
+    nodes: list[LineageNode] = Field(default_factory=list)
+    edges: list[tuple[Name, Name]] = Field(default_factory=list)
+
+
+class Finding(Contract):
+    """What a lint rule or a check saw; the decision room gives it its final weight."""
+
+    rule: Name
+    severity: Severity
+    model: Name | None = None
+    path: Name | None = None
+    line: Count | None = None
+    evidence: Line
+    clears_when: Line | None = None
+
+
+class LintCheck(Contract):
+    status: Literal["passed", "failed", "warnings", "off", "not_run"]
+    errors: Count = 0
+    warnings: Count = 0
+    findings: list[Finding] = Field(default_factory=list)
+
+
+class TestFailure(Contract):
+    __test__ = False  # the name is the field's, not a test case for pytest
+
+    name: Name
+    model: Name | None = None
+    path: Name | None = None
+    message: Text
+
+
+class TestsCheck(Contract):
+    """Unit tests; `none` where the project has none: zero tests are not a success."""
+
+    __test__ = False
+
+    status: Literal["passed", "failed", "none", "not_run"]
+    run: Count = 0
+    failed: Count = 0
+    seconds: Seconds = 0.0
+    failures: list[TestFailure] = Field(default_factory=list)
+    not_run_because: Line | None = None
+
+
+class AuditsCheck(Contract):
+    """Audits on the changed models. A review cannot run them: they need the data."""
+
+    status: Literal["not_run", "passed", "failed"]
+    blocking: Count = 0
+    non_blocking: Count = 0
+    not_run_because: Line | None = None
+
+
+class TableDiffCheck(Contract):
+    status: Literal["not_run", "compared"]
+    not_run_because: Line | None = None
+
+
+class Checks(Contract):
+    lint: LintCheck
+    tests: TestsCheck
+    audits: AuditsCheck
+    table_diff: TableDiffCheck
+
+
+class Gap(Contract):
+    """An interval range that prod's table lacks although newer intervals are there."""
+
+    model: Name
+    start: Timestamp
+    end: Timestamp
+
+
+class ProdPlan(Contract):
+    """The same head planned read-only against prod: what a merge would do."""
+
+    changes: Count
+    backfill: list[Backfill] = Field(description="What prod would still have to build.")
+    forward_only_schema_changes: list[Name] = Field(default_factory=list)
+    gaps: list[Gap] = Field(default_factory=list)
+    would_fail: bool
+    failure: Line | None = None
+
+
+class Cost(Contract):
+    """The expected work, as far as it is known; unknown is null, never 0."""
+
+    intervals: Count
+    batches: Count
+    tables_rebuilt: Count
+    executor_hours_low: Seconds | None = None
+    executor_hours_mid: Seconds | None = None
+    executor_hours_high: Seconds | None = None
+    price: Seconds | None = Field(default=None, description="Of the middle estimate.")
+    confidence: Literal["high", "medium", "low", "unknown"] = "unknown"
+    basis: Line
+
+
+class Window(Contract):
+    """The arguments that pin a plan in time, and make planning it again give the same plan."""
+
+    start: Timestamp | None
+    end: Timestamp | None
+    execution_time: Timestamp

@@ -1,0 +1,106 @@
+"""A sweep: which environments there are, and what became of those that had to go."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_bot.contracts.base import (
+    SCHEMA_VERSION,
+    Contract,
+    Count,
+    Failure,
+    Line,
+    Name,
+    Seconds,
+    Timestamp,
+    Timings,
+    Versions,
+)
+from ci_bot.contracts.cleanup import CleanupDocument
+
+Standing = Literal[
+    "remove",  # recorded for this repository, and its pull request is closed: a rescue
+    "open",
+    "unknown",  # GitHub does not say, so it stays
+    "pinned",
+    "not_recorded",  # a name like ours, without a record of ours
+    "odd_record",  # a record of ours that contradicts its own name
+]
+
+
+class FoundEnvironment(Contract):
+    """An environment with the name of a pull request's, as ledger and state know it."""
+
+    environment: Name
+    owner: Name | None = Field(description="As the ledger records it; null: no record of ours.")
+    pr_number: Count | None = None
+    phase: Name | None = Field(default=None, description="What the ledger says it went through.")
+    in_state: bool = Field(description="SQLMesh's state has a record of it.")
+    pinned: bool = Field(default=False, description="The project's configuration pins it.")
+    updated_at: Timestamp | None = Field(default=None, description="Of the ledger's record.")
+    expires_at: Timestamp | None = Field(
+        default=None, description="SQLMesh's own TTL, the last net; null: it never expires."
+    )
+
+
+class EnvironmentList(Contract):
+    """The worker's answer to the first half of a sweep. Nothing was changed for it."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["list"] = "list"
+    environments: list[FoundEnvironment]
+    seconds: Seconds
+    timings: Timings = Field(default_factory=dict)
+    versions: Versions
+
+
+class SweepTarget(Contract):
+    """One environment to remove, and how its pull request ended (null: nobody knows)."""
+
+    environment: Name
+    pr_number: Count
+    merged: bool | None = None
+
+
+class SweepDocument(Contract):
+    """The worker's answer to the second half: one document for each environment it got to.
+
+    An environment that was asked for and has no document was not reached.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["sweep"] = "sweep"
+    cleanups: list[CleanupDocument]
+    seconds: Seconds
+    versions: Versions
+
+
+class SweepRow(Contract):
+    """One environment in a sweep's report: how it stood, and what came of it."""
+
+    environment: Name
+    pr_number: Count | None
+    standing: Standing
+    merged: bool | None = None
+    cause: Line | None = Field(
+        default=None, description="The likely reason why it was still there; null: it may stay."
+    )
+    result: Literal["removed", "nothing_to_do", "incomplete", "refused"] | None = Field(
+        default=None, description="Of its cleanup; null: none was made."
+    )
+    waits: Line | None = Field(default=None, description="Why it should be gone and is not.")
+    views_dropped: Count = 0
+    expires_at: Timestamp | None = None
+
+
+class SweepReport(Contract):
+    """What a sweep found and did, for people and for the step's output."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["sweep"] = "sweep"
+    dry_run: bool
+    rows: list[SweepRow]
+    others: Count = Field(description="Environments of other repositories; not looked at.")
+    failure: Failure | None = None

@@ -1,0 +1,27 @@
+"""From facts to a decision: Go, Review, No-Go or no changes.
+
+Pure: everything here is a function of the worker's facts, of what the bot knows itself, and of
+the limits that a team sets. Each rule is one small unit with an id, a severity, evidence, and a
+sentence that says when it clears. The rules judge the change and not the estate.
+"""
+
+from __future__ import annotations
+
+from ci_bot.decision.code_on_load import ChangedFile, code_that_runs_on_load
+from ci_bot.decision.diffs import diff_risks
+from ci_bot.decision.exits import FailOn, exit_code
+from ci_bot.decision.given import BotFacts, Limits
+from ci_bot.decision.judge import Judgement, decide, judge
+
+__all__ = [
+    "BotFacts",
+    "ChangedFile",
+    "FailOn",
+    "Judgement",
+    "Limits",
+    "code_that_runs_on_load",
+    "decide",
+    "diff_risks",
+    "exit_code",
+    "judge",
+]

@@ -1,0 +1,41 @@
+"""What the judge is given besides the worker's facts: the bot's own knowledge, and the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The lines that a team draws; None means that there is none.
+
+    `max_intervals` counts the intervals of one plan, `max_executor_hours` bounds the estimate, and
+    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word.
+    """
+
+    max_intervals: int | None = None
+    max_executor_hours: float | None = None
+    diff_tolerance: float = 0.0
+
+
+@dataclass(frozen=True)
+class BotFacts:
+    """What the bot knows without asking a process that runs the pull request's code.
+
+    Attributes:
+        changed_files: paths of the PR's diff, relative to the repository; None where unknown.
+        conflict: GitHub could not merge the PR with its base.
+        code_on_load: changed files whose code runs while the project is loaded.
+        fork: the head branch is in another repository.
+        moved: which side of the PR has moved since the plan was made.
+        other_environments: per model, the open PRs whose environments change it too.
+    """
+
+    changed_files: tuple[str, ...] | None = None
+    conflict: bool = False
+    code_on_load: tuple[str, ...] = ()
+    fork: bool = False
+    moved: Literal["head", "base"] | None = None
+    other_environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,83 @@
+"""The failures a user can meet, each with its exit code and what to do next (DESIGN 4.1)."""
+
+from __future__ import annotations
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_REFUSED = 3
+EXIT_INCOMPLETE = 4
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+
+class BotError(Exception):
+    """A failure with words for the user.
+
+    Args:
+        message: One clear sentence that says what is wrong.
+        hint: What to do next, as a sentence or a command.
+        reason_code: A stable word for outputs and tests.
+        path: The file it is about, relative to the repository.
+        line: The line in that file.
+    """
+
+    exit_code = EXIT_FAILED
+    reason_code = "failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        reason_code: str | None = None,
+        path: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.path = path
+        self.line = line
+        if reason_code is not None:
+            self.reason_code = reason_code
+
+
+class BadInput(BotError):
+    """Input or configuration is wrong; nothing was touched."""
+
+    exit_code = EXIT_BAD_INPUT
+    reason_code = "bad_input"
+
+
+class Refused(BotError):
+    """The request is understood and refused: stale plan, permission, ownership, prod, a lock."""
+
+    exit_code = EXIT_REFUSED
+    reason_code = "refused"
+
+
+class Incomplete(BotError):
+    """Something is left over or partially applied; the document lists it."""
+
+    exit_code = EXIT_INCOMPLETE
+    reason_code = "incomplete"
+
+
+class GitHubUnavailable(BotError):
+    """GitHub did not take a request within the retry budget."""
+
+    reason_code = "github_unavailable"
+
+
+class WorkerFailed(BotError):
+    """The worker ended without an answer that can be believed."""
+
+    reason_code = "worker_failed"
+
+
+class Cancelled(BotError):
+    """The run was asked to stop."""
+
+    exit_code = EXIT_INTERRUPTED
+    reason_code = "cancelled"

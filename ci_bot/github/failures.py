@@ -1,0 +1,109 @@
+"""GitHub's failures in words for the person who has to act. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.github.port import NotFound
+from ci_bot.github.retry import Failure, classify
+
+_LONGEST = 200
+
+
+def to_error(  # noqa: PLR0911 - one return per kind of failure
+    failure: Failure, *, doing: str, needs: str, host: str, until: float | None = None
+) -> BotError:
+    """The error for a request that is given up.
+
+    Args:
+        failure: The last answer.
+        doing: What was tried, to follow "could not": `write the comment`.
+        needs: The workflow permission that it takes: `pull-requests: write`.
+        host: The API's host, for failures of the network.
+        until: When GitHub takes requests again (epoch seconds), if it said so.
+    """
+    kind = classify(failure)
+    if kind == "limited":
+        return _limited(doing, until)
+    if kind == "broken":
+        return _broken(failure, doing, host)
+    said = plain(failure.message)
+    match failure.status:
+        case 401:
+            return BadInput(
+                f"GitHub does not accept the token, so the bot could not {doing}.",
+                hint="Give the action `github-token: ${{ github.token }}`, or a valid token.",
+                reason_code="bad_credentials",
+            )
+        case 403 if "locked" in said.lower():
+            return Refused(
+                f"The bot could not {doing}: the conversation is locked.",
+                hint="Unlock the conversation, or read the report in the step summary.",
+                reason_code="conversation_locked",
+            )
+        case 403:
+            return Refused(
+                f"The token may not {doing}: it lacks the permission `{needs}`.",
+                hint=f"Add `{needs}` under `permissions:` of the job. GitHub says: {said}",
+                reason_code="missing_permission",
+            )
+        case 404 | 410:
+            return NotFound(
+                f"The bot could not {doing}: GitHub finds nothing there.",
+                hint=(
+                    f"Check the number or the name. GitHub also answers this way where the token "
+                    f"lacks `{needs}`."
+                ),
+            )
+        case status if status is not None and 300 <= status < 400:  # noqa: PLR2004
+            return Refused(
+                f"The bot could not {doing}: GitHub redirects elsewhere, and the token must not "
+                "follow.",
+                hint="Check the API's URL and the repository's name; it may have been renamed.",
+                reason_code="redirected",
+            )
+    return BotError(
+        f"GitHub refused to {doing} (status {failure.status}): {said}",
+        hint="This looks like a defect of the bot; please report it with the log of this run.",
+        reason_code="github_rejected",
+    )
+
+
+def unexpected(doing: str, what: str) -> GitHubUnavailable:
+    """The error for an answer that is a success and makes no sense."""
+    return GitHubUnavailable(
+        f"The bot could not {doing}: GitHub's answer {what}.",
+        hint="Run the job again; if it stays so, something between the runner and GitHub answers.",
+        reason_code="github_unexpected",
+    )
+
+
+def plain(text: str) -> str:
+    """What a server said, as one short line without anything that a terminal would act on."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def _limited(doing: str, until: float | None) -> GitHubUnavailable:
+    when = "for a while" if until is None else f"until {_moment(until)}"
+    return GitHubUnavailable(
+        f"The bot could not {doing}: GitHub's rate limit holds {when}.",
+        hint="Run the job again after that.",
+        reason_code="rate_limited",
+    )
+
+
+def _broken(failure: Failure, doing: str, host: str) -> GitHubUnavailable:
+    if failure.status is None:
+        message = f"The bot could not {doing}: {host} did not answer ({plain(failure.message)})."
+    else:
+        message = f"The bot could not {doing}: {host} answered with status {failure.status}."
+    return GitHubUnavailable(message, hint="Run the job again when GitHub is well.")
+
+
+def _moment(epoch: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return "a time far away"

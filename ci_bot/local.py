@@ -1,0 +1,258 @@
+"""The activities on a laptop: options of the command line in, a report on the terminal out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ci_bot.activities import apply as applying
+from ci_bot.activities import cleanup as cleaning
+from ci_bot.activities import review as reviewing
+from ci_bot.bench import (
+    Bench,
+    BenchOptions,
+    Listener,
+    open_bench,
+    owner,
+    relative_projects,
+    run_owner,
+)
+from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.comment import Phase
+from ci_bot.contracts.identity import PlanFlags
+from ci_bot.contracts.messages import BaselineChoice, Progress
+from ci_bot.contracts.report import Report
+from ci_bot.decision import exit_code as decision_exit_code
+from ci_bot.errors import BotError
+from ci_bot.output import Format, write_files
+from ci_bot.process.signals import CancelToken, handle_signals
+from ci_bot.rendering.context import CommentContext
+from ci_bot.rendering.outcome import render_apply, render_cleanup
+from ci_bot.rendering.report import render_review
+from ci_bot.rendering.terminal import to_terminal
+from ci_bot.surroundings import Surroundings
+
+
+def review_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    baseline: BaselineChoice,
+    base_ref: str | None,
+    worker_env: str,
+    output: Path | None,
+    form: Format,
+) -> int:
+    """`ci-bot review`."""
+    with local_bench(around, projects, gateway, worker_env) as bench:
+        commits = local_commits(bench, base_ref)
+        report = reviewing.review(
+            bench,
+            reviewing.ReviewOptions(
+                environment=environment,
+                owner=owner(run_owner(None, origin_of(bench))),
+                commits=commits,
+                baseline=baseline,
+            ),
+            planned_at=around.timestamp(),
+        )
+        context = _context(around, bench, environment, review_phase(report))
+
+        def render(budget: int | None) -> str:
+            return render_review(report, context, budget, redact=bench.redactor.redact).text
+
+        _show(around, bench, "report", report, render, output, form)
+    if report.failure is not None:
+        return report.failure.exit_code
+    return decision_exit_code(report.decision)
+
+
+def apply_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    plan_id: str | None,
+    restate_models: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    min_intervals: int,
+    select_models: tuple[str, ...],
+    forward_only: bool,
+    include_unmodified: bool,
+    allow_destructive: tuple[str, ...],
+    worker_env: str,
+    output: Path | None,
+    form: Format,
+) -> int:
+    """`ci-bot apply`."""
+    with local_bench(around, projects, gateway, worker_env) as bench:
+        document = applying.apply(
+            bench,
+            applying.ApplyOptions(
+                environment=environment,
+                owner=owner(run_owner(None, origin_of(bench))),
+                plan_id=plan_id,
+                flags=PlanFlags(
+                    forward_only=forward_only,
+                    include_unmodified=include_unmodified,
+                    min_intervals=min_intervals,
+                    select_models=list(select_models),
+                    restate_models=list(restate_models),
+                    allow_destructive=list(allow_destructive),
+                ),
+                start=start,
+                end=end,
+            ),
+        )
+        context = _context(around, bench, environment, apply_phase(document.result))
+
+        def render(budget: int | None) -> str:
+            return render_apply(document, context, budget, redact=bench.redactor.redact).text
+
+        _show(around, bench, "apply", document, render, output, form)
+    return applying.exit_code(document)
+
+
+def cleanup_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    environment_prefix: str,
+    reclaim: str,
+    merged: bool | None,
+    worker_env: str,
+    output: Path | None,
+    form: Format,
+) -> int:
+    """`ci-bot cleanup`."""
+    with local_bench(around, projects, gateway, worker_env) as bench:
+        document = cleaning.cleanup(
+            bench,
+            cleaning.CleanupOptions(
+                environment=environment,
+                environment_prefix=environment_prefix,
+                owner=owner(run_owner(None, origin_of(bench))),
+                reclaim=reclaim,  # type: ignore[arg-type]  # click offers its three values only
+                merged=merged,
+            ),
+        )
+        done = document.result in ("removed", "nothing_to_do")
+        context = _context(around, bench, environment, "closed" if done else "cleanup_failed")
+
+        def render(budget: int | None) -> str:
+            return render_cleanup(document, context, budget, redact=bench.redactor.redact).text
+
+        _show(around, bench, "cleanup", document, render, output, form)
+    return cleaning.exit_code(document)
+
+
+def review_phase(report: Report) -> Phase:
+    """The state of the comment that a review ends in."""
+    if report.failure is not None:
+        return "plan_failed"
+    return "no_changes" if report.decision == "no_changes" else "planned"
+
+
+def apply_phase(result: str) -> Phase:
+    """The state of the comment that an apply ends in."""
+    phases: dict[str, Phase] = {
+        "applied": "applied",
+        "nothing_to_apply": "applied",
+        "refused": "refused",
+        "cancelled": "cancelled",
+    }
+    return phases.get(result, "apply_failed")
+
+
+def local_commits(bench: Bench, base_ref: str | None) -> reviewing.Commits:
+    """The commits of a laptop's checkout; none of them is needed for a review against state."""
+    try:
+        head = bench.git.head()
+    except BotError:
+        if base_ref is not None:
+            raise
+        return reviewing.Commits()
+    base = bench.git.resolve(base_ref) if base_ref else None
+    return reviewing.Commits(head=head, base=base)
+
+
+def origin_of(bench: Bench) -> str | None:
+    """The URL of the repository's origin, None outside of a repository."""
+    try:
+        return bench.git.origin()
+    except BotError:
+        return None
+
+
+@contextmanager
+def local_bench(
+    around: Surroundings,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    worker_env: str,
+    *,
+    secrets: tuple[str, ...] = (),
+) -> Iterator[Bench]:
+    """A bench on projects of the user's own; `secrets` are what the worker must not see."""
+    root, relative = relative_projects(projects, around.directory)
+    cancel = CancelToken(clock=around.monotonic)
+
+    def log_line(line: str) -> None:
+        print(line, file=around.log)
+
+    def progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        print(f"{step.phase}{count}: {step.message}", file=around.log, flush=True)
+
+    options = BenchOptions(
+        checkout=root,
+        projects=relative,
+        gateway=gateway,
+        worker_env=worker_env,
+        own_machine=True,
+        secrets=secrets,
+    )
+    listener = Listener(on_progress=progress, on_log=log_line)
+    try:
+        with (
+            handle_signals(cancel),
+            open_bench(options, around, cancel=cancel, listener=listener) as bench,
+        ):
+            yield bench
+    finally:
+        cancel.close()
+
+
+def _context(around: Surroundings, bench: Bench, environment: str, phase: Phase) -> CommentContext:
+    return CommentContext(
+        project=bench.name, environment=environment, now=around.timestamp(), phase=phase
+    )
+
+
+def _show(
+    around: Surroundings,
+    bench: Bench,
+    name: str,
+    document: Report | ApplyDocument | CleanupDocument,
+    render: Callable[[int | None], str],
+    output: Path | None,
+    form: Format,
+) -> None:
+    document = bench.redactor.document(document)
+    if output is not None:
+        write_files(around.directory / output, name, document, render(None))
+    if form == "json":
+        text = document.to_json(indent=2)
+    elif form == "markdown":
+        text = render(60_000)
+    else:
+        text = to_terminal(document, project=bench.name, colour=around.out.isatty())
+    print(text, file=around.out, flush=True)

@@ -1,0 +1,31 @@
+"""`ci-bot doctor` at a terminal."""
+
+from __future__ import annotations
+
+from ci_bot.activities import doctor as examining
+from ci_bot.bench import run_owner
+from ci_bot.local import local_bench, origin_of
+from ci_bot.output import Format
+from ci_bot.rendering.doctor import doctor_to_terminal
+from ci_bot.surroundings import Surroundings
+
+
+def doctor_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    worker_env: str,
+    form: Format,
+) -> int:
+    """`ci-bot doctor`. Returns the exit code."""
+    with local_bench(around, projects, gateway, worker_env) as bench:
+        document = bench.redactor.document(
+            examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
+        )
+    if form == "json":
+        text = document.to_json(indent=2)
+    else:
+        text = doctor_to_terminal(document, colour=around.out.isatty())
+    print(text, file=around.out, flush=True)
+    return examining.exit_code(document)

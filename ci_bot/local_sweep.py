@@ -1,0 +1,58 @@
+"""`ci-bot sweep` at a terminal: the same sweep as in the workflow, without comments."""
+
+from __future__ import annotations
+
+from ci_bot.activities import sweep as sweeping
+from ci_bot.activities.sweep_rows import SweepOptions
+from ci_bot.github.client import GitHubClient
+from ci_bot.github.laptop import api_url_of, repository_of, token_of
+from ci_bot.github.transport import Time
+from ci_bot.local import local_bench, origin_of
+from ci_bot.rendering.sweep import sweep_to_terminal
+from ci_bot.surroundings import Surroundings
+
+
+def sweep_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment_prefix: str,
+    dry_run: bool,
+    max_deletions: int,
+    worker_env: str,
+) -> int:
+    """`ci-bot sweep`. Returns the exit code.
+
+    Raises:
+        BadInput: there is no token, or no repository to ask about; nothing was looked at.
+    """
+    token = token_of(around.environ)
+    with local_bench(around, projects, gateway, worker_env, secrets=(token,)) as bench:
+        repository = repository_of(around.environ, origin_of(bench))
+        github = GitHubClient(
+            repository=repository,
+            token=token,
+            api_url=api_url_of(around.environ),
+            time=Time(
+                now=lambda: around.utc_now().timestamp(),
+                monotonic=around.monotonic,
+                sleep=around.sleep,
+                jitter=around.jitter,
+            ),
+        )
+        swept = sweeping.sweep(
+            bench,
+            SweepOptions(
+                owner=repository,
+                environment_prefix=environment_prefix,
+                max_deletions=max_deletions,
+                dry_run=dry_run,
+            ),
+            github.pull_states,
+        )
+        text = sweep_to_terminal(
+            swept.report(), colour=around.out.isatty(), redact=bench.redactor.redact
+        )
+    print(text, file=around.out, flush=True)
+    return sweeping.exit_code(swept)

@@ -1,0 +1,73 @@
+"""The first lines that run in a caged process, before anything of the project can.
+
+The bot starts `python -I -X utf8 .../bootstrap.py CONFIG ARGUMENT...`; CONFIG is a JSON object. It
+runs as a file of its own under the worker's interpreter, which may be another one than the bot's
+and know nothing of `ci_bot`: only the standard library, and nothing newer than Python 3.9.
+
+Not in `preexec_fn`: that is code between fork and exec of a process with threads, which may hang.
+The uid is already dropped here; what remains are things that a process can only do to itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import runpy
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NO_NEW_PRIVS = 38
+
+
+def lock_down(config: dict[str, object]) -> None:
+    """Give up what the worker must not have. Raises OSError where the kernel refuses."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    processes = config.get("processes")
+    if isinstance(processes, int):
+        hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        limit = processes if hard == resource.RLIM_INFINITY else min(processes, hard)
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the kernel refuses no_new_privs")
+    # If the bot dies without a word, so does the worker; and it may have died already.
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != config["parent"]:
+        os._exit(1)
+    # Where memory runs out, the kernel should take the worker and not the bot.
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("1000")
+    except OSError:
+        pass
+
+
+def set_path(config: dict[str, object]) -> None:
+    """The project's own pins first, the bot's package last."""
+    overlay, search_path = config.get("overlay"), config.get("search_path")
+    if isinstance(overlay, str):
+        sys.path.insert(0, overlay)
+    if isinstance(search_path, list):
+        sys.path += [path for path in search_path if path not in sys.path]
+
+
+def main(arguments: list[str]) -> None:
+    """Lock this process down and run the module or the script that CONFIG names."""
+    config = json.loads(arguments[0])
+    lock_down(config)
+    set_path(config)
+    if config.get("module"):
+        sys.argv = [config["module"], *arguments[1:]]
+        runpy.run_module(config["module"], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments[1:]
+        runpy.run_path(arguments[1], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,142 @@
+"""A pull request is closed: its environment is removed before the job ends, and that is proven."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ci_bot import activity
+from ci_bot.activities import cleanup as cleaning
+from ci_bot.bench import Bench, owner
+from ci_bot.commands import Cleanup as CleanupCommand
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.comment import Marker, Phase
+from ci_bot.errors import BotError, Cancelled, Refused
+from ci_bot.github.port import GitHub, may_write
+from ci_bot.pull_request.asked import read_command
+from ci_bot.pull_request.desk import Desk, Facts
+from ci_bot.pull_request.failures import failure_of
+from ci_bot.rendering import notice
+from ci_bot.rendering.context import CommentContext, Rendered
+from ci_bot.rendering.outcome import render_cleanup
+from ci_bot.settings import Settings
+
+
+def cleanup(
+    asked: activity.Cleanup, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
+) -> int:
+    """Removes the environment; returns the exit code."""
+    merged = asked.merged
+    if asked.closed is None and github is not None:
+        pull = github.get_pull(asked.number)
+        merged = pull.merged if not pull.open else None
+        if pull.open:
+            _check_person(asked, github)
+    marker = desk.look()
+    options = cleaning.CleanupOptions(
+        environment=desk.template.environment,
+        environment_prefix=settings.inputs.environment_prefix,
+        owner=owner(
+            settings.runner.repository,
+            number=asked.number,
+            head_sha=asked.head_sha,
+            run=str(settings.runner.run_id),
+        ),
+        reclaim=settings.inputs.reclaim,
+        merged=merged,
+        proven_by_marker=marker is not None and marker.env == desk.template.environment,
+    )
+    document = _document(bench, options)
+    desk.template = replace(desk.template, merged=merged)
+    return publish(document, desk)
+
+
+def give_up(error: BotError, asked: activity.Cleanup, desk: Desk) -> int:
+    """Reports a cleanup that ended before the worker was asked; returns the exit code."""
+    desk.look()
+    desk.template = replace(desk.template, merged=asked.merged)
+    document = cleaning.failed_document(
+        failure_of(error, "start"), environment=desk.template.environment
+    )
+    if isinstance(error, Refused):
+        # The environment is as it was, so the comment about it still holds.
+        desk.sticky = None
+    return publish(document, desk)
+
+
+def _check_person(asked: activity.Cleanup, github: GitHub) -> None:
+    """The environment of an open pull request is removed only for somebody who may write."""
+    by = asked.asked_by or ""
+    if asked.comment_id is not None:
+        # The command's own job started this run, and that is nobody who has a permission.
+        by, _ = read_command(asked.comment_id, asked.number, CleanupCommand, github)
+    if not by or not may_write(github.permission(by)):
+        raise Refused(
+            f"Pull request #{asked.number} is open, and @{by or 'nobody'} may not write here.",
+            hint="Close the pull request, or ask somebody with write access.",
+            reason_code="permission",
+        )
+
+
+def _document(bench: Bench, options: cleaning.CleanupOptions) -> CleanupDocument:
+    try:
+        return cleaning.cleanup(bench, options)
+    except Cancelled:
+        raise
+    except BotError as error:
+        return cleaning.failed_document(
+            failure_of(error, "cleanup"), environment=options.environment
+        )
+
+
+def publish(document: CleanupDocument, desk: Desk) -> int:
+    """Files, summary and outputs, then the tombstone."""
+    done = document.result in ("removed", "nothing_to_do")
+    phase: Phase = "closed" if done else "cleanup_failed"
+    before = desk.before()
+    review = desk.earlier_review()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_cleanup(document, context, budget, review=review, redact=desk.redactor.redact)
+
+    code = cleaning.exit_code(document)
+    desk.keep("cleanup", document, render, phase)
+    desk.summarise(render, phase)
+    if document.failure is not None:
+        desk.fail(document.failure)
+    desk.conclude(
+        {"reason-code": document.failure.reason_code if document.failure else document.result},
+        {
+            "activity": "cleanup",
+            "result": document.result,
+            "existed": document.existed,
+            "views_dropped": len(document.views_dropped),
+            "left": len(document.leftovers) + len(document.foreign),
+            "exit_code": code,
+        },
+        lambda: _is_news(document, before) and desk.try_post(phase, Facts.of(before), render),
+    )
+    if not done:
+        _tell(desk, document)
+    return code
+
+
+def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
+    """Whether the comment has to change.
+
+    A pull request that never had an environment or a comment needs no tombstone, and one that has
+    its tombstone keeps it: it lists what was removed, and a second cleanup found nothing.
+    """
+    if document.result != "nothing_to_do":
+        return True
+    return before is not None and before.phase != "closed"
+
+
+def _tell(desk: Desk, document: CleanupDocument) -> None:
+    summary = document.failure.message if document.failure else "The cleanup is incomplete."
+    text = notice.cleanup_failed(
+        summary,
+        replace(desk.template, phase="cleanup_failed"),
+        comment_url=desk.comment_url,
+        redact=desk.redactor.redact,
+    )
+    desk.try_note(text)

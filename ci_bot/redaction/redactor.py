@@ -1,0 +1,190 @@
+"""The redactor: exact forms of known secrets and shapes of unknown ones, in a text or a stream.
+
+A text is worked on line by line, and a line is cut only at places that depend on the text itself.
+So it makes no difference in which pieces a text arrives: `redact(text)` is the stream fed with one
+piece.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from ci_bot.redaction.forms import known_forms, whole_words
+from ci_bot.redaction.shapes import BEGIN_KEY, END_KEY, KEY_BODY, Span, shape_spans
+
+MASK = "***"
+# Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
+LINE_SEGMENT = 65_536
+LONGEST_SHAPE = 10_000
+
+Document = TypeVar("Document", bound=BaseModel)
+
+
+class Redactor:
+    """Replaces secrets by `***`.
+
+    Args:
+        secrets: Values that the bot knows. A value shorter than six characters is replaced only
+            where it stands as a word of its own, one shorter than four not at all.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        values = sorted({value for value in secrets if value})
+        self._count = len(values)
+        forms = {form for value in values for form in known_forms(value)}
+        words = {word for value in values for word in whole_words(value)}
+        alternatives = [re.escape(form) for form in sorted(forms, key=lambda form: -len(form))]
+        alternatives += [rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" for word in words]
+        first = "".join(sorted({re.escape(text[0]) for text in forms | words}))
+        # The lookahead finds secrets that overlap; the class of first characters makes it fast.
+        self._known = (
+            re.compile(f"(?=[{first}])(?=({'|'.join(alternatives)}))") if alternatives else None
+        )
+        self._longest = max([LONGEST_SHAPE, *(len(form) for form in forms)])
+
+    def __repr__(self) -> str:
+        return f"Redactor({self._count} secrets)"
+
+    def redact(self, text: str) -> str:
+        """`text` without its secrets."""
+        stream = self.stream()
+        return stream.feed(text) + stream.flush()
+
+    def stream(self) -> StreamRedactor:
+        """A redactor for one text that arrives in pieces."""
+        return StreamRedactor(self)
+
+    def document(self, document: Document) -> Document:
+        """A copy of a contract document in which every string is redacted."""
+        values = self.values(document.model_dump(mode="json", by_alias=True))
+        return type(document).model_validate_json(json.dumps(values))
+
+    def values(self, value: Any) -> Any:
+        """A copy of a JSON value in which every string is redacted, keys as well."""
+        return self._values(value, {})
+
+    def _values(self, value: Any, seen: dict[str, str]) -> Any:
+        if isinstance(value, str):  # reports repeat their model names and dates many times
+            if value not in seen:
+                seen[value] = self.redact(value)
+            return seen[value]
+        if isinstance(value, dict):
+            return {
+                self._values(key, seen): self._values(item, seen) for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self._values(item, seen) for item in value]
+        return value
+
+    def spans(self, line: str) -> list[Span]:
+        """The places in one line (or a segment of one) that must not be shown, in order."""
+        spans = shape_spans(line)
+        if self._known is not None:
+            spans += [match.span(1) for match in self._known.finditer(line)]
+        return _merged(spans)
+
+    def cut(self, line: str) -> int | None:
+        """Where an unfinished line may be cut without cutting a secret; None while it is short."""
+        window = LINE_SEGMENT + self._longest
+        if len(line) < window:
+            return None
+        head = line[:window]
+        markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
+        for start, end in _merged(self.spans(head) + markers):
+            if start < LINE_SEGMENT < end:
+                return start if start > 0 else end
+        return LINE_SEGMENT
+
+
+class StreamRedactor:
+    """Takes one text in any pieces and gives it back without its secrets."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._pending: list[str] = []
+        self._pending_length = 0
+        self._in_key = False
+
+    def feed(self, piece: str) -> str:
+        """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
+        done: list[str] = []
+        lines = piece.split("\n")
+        for line in lines[:-1]:
+            self._hold(line + "\n")
+            done.append(self._release_long())
+            done.append(self._segment(self._take()))
+        self._hold(lines[-1])
+        done.append(self._release_long())
+        return "".join(done)
+
+    def flush(self) -> str:
+        """The rest, once no more will come."""
+        return self._segment(self._take())
+
+    def _hold(self, piece: str) -> None:
+        if piece:
+            self._pending.append(piece)
+            self._pending_length += len(piece)
+
+    def _take(self) -> str:
+        line = "".join(self._pending)
+        self._pending, self._pending_length = [], 0
+        return line
+
+    def _release_long(self) -> str:
+        if self._pending_length < LINE_SEGMENT + LONGEST_SHAPE:
+            return ""
+        line, done = self._take(), []
+        while (cut := self._redactor.cut(line)) is not None:
+            done.append(self._segment(line[:cut]))
+            line = line[cut:]
+        self._hold(line)
+        return "".join(done)
+
+    def _segment(self, text: str) -> str:
+        """One line, or a segment of one; a private key is the only shape that spans lines."""
+        body = text.rstrip("\r\n")
+        ending = text[len(body) :]
+        if self._in_key:
+            end = END_KEY.search(body)
+            if end is not None:
+                self._in_key = False
+                return MASK + self._segment(text[end.end() :])
+            if KEY_BODY.fullmatch(body):
+                return (MASK if body.strip() else body) + ending
+            self._in_key = False
+        begin = _unfinished_key(body)
+        if begin is None:
+            return self._plain(text)
+        self._in_key = True
+        return self._plain(body[:begin]) + MASK + ending
+
+    def _plain(self, text: str) -> str:
+        parts, position = [], 0
+        for start, end in self._redactor.spans(text):
+            parts += [text[position:start], MASK]
+            position = end
+        return "".join(parts) + text[position:]
+
+
+def _unfinished_key(line: str) -> int | None:
+    """Where a private key begins that does not end in the same line."""
+    for begin in BEGIN_KEY.finditer(line):
+        if not END_KEY.search(line, begin.end()):
+            return begin.start()
+    return None
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif end > start:
+            merged.append((start, end))
+    return merged

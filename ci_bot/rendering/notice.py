@@ -1,0 +1,82 @@
+"""Short new comments. They notify people, so there are three occasions for one (DESIGN 4.4)."""
+
+from __future__ import annotations
+
+from ci_bot.contracts.apply import ApplyResult
+from ci_bot.contracts.plan import Decision
+from ci_bot.rendering import redaction
+from ci_bot.rendering.blocks import tidy
+from ci_bot.rendering.context import CommentContext
+from ci_bot.rendering.links import Links
+from ci_bot.rendering.markdown import SafeMarkdown
+from ci_bot.rendering.redaction import Redact
+from ci_bot.rendering.templating import environment
+
+_OUTCOMES: dict[ApplyResult, str] = {
+    "applied": "✅ Applied",
+    "nothing_to_apply": "⚪ Nothing to apply for",
+    "failed": "❌ Failed to apply",
+    "refused": "⛔ Refused to apply",
+    "cancelled": "⏹️ Cancelled",
+}
+
+
+def decision_changed(
+    before: Decision,
+    after: Decision,
+    summary: str,
+    context: CommentContext,
+    *,
+    head: str | None,
+    comment_url: str | None = None,
+    redact: Redact = redaction.keep,
+) -> str:
+    """Says that a push moved the decision; `summary` is the report's first reason."""
+    values = {"before": before, "after": after, "head": head}
+    return _notice("decision_changed", context, summary, comment_url, redact, **values)
+
+
+def apply_ended(
+    result: ApplyResult,
+    summary: str,
+    context: CommentContext,
+    *,
+    plan_id: str | None,
+    comment_url: str | None = None,
+    redact: Redact = redaction.keep,
+) -> str:
+    """Says how an apply ended; `summary` is one sentence about it."""
+    values = {"outcome": SafeMarkdown(_OUTCOMES[result]), "plan_id": plan_id}
+    return _notice("apply_ended", context, summary, comment_url, redact, **values)
+
+
+def cleanup_failed(
+    summary: str,
+    context: CommentContext,
+    *,
+    comment_url: str | None = None,
+    redact: Redact = redaction.keep,
+) -> str:
+    """Says that something is left of an environment."""
+    return _notice("cleanup_failed", context, summary, comment_url, redact)
+
+
+def _notice(
+    kind: str,
+    context: CommentContext,
+    summary: str,
+    comment_url: str | None,
+    redact: Redact,
+    **values: object,
+) -> str:
+    template = environment().get_template("notice.md.j2")
+    return tidy(
+        template.render(
+            kind=kind,
+            c=context,
+            links=Links(context),
+            summary=redact(summary),
+            comment_url=comment_url,
+            **values,
+        )
+    )

@@ -1,0 +1,94 @@
+"""A sweep's report: Markdown for the step summary, plain text for a terminal."""
+
+from __future__ import annotations
+
+from ci_bot.contracts.sweep import SweepReport, SweepRow
+from ci_bot.rendering import redaction, words
+from ci_bot.rendering.blocks import tidy
+from ci_bot.rendering.context import CommentContext
+from ci_bot.rendering.markdown import SafeMarkdown, link
+from ci_bot.rendering.page import Page
+from ci_bot.rendering.redaction import Redact
+from ci_bot.rendering.templating import environment
+
+# A state of thousands of environments must not lose the whole summary to the runner's limit.
+MOST_ROWS = 500
+_GONE = ("removed", "nothing_to_do")
+_STAYS = {
+    "open": "its pull request is open",
+    "unknown": "GitHub does not say whether its pull request is open",
+    "pinned": "pinned in the project's configuration",
+    "not_recorded": "not recorded by this action",
+    "odd_record": "its record contradicts its name",
+}
+
+
+def render_sweep(
+    report: SweepReport, context: CommentContext, *, redact: Redact = redaction.keep
+) -> str:
+    """The whole report as Markdown; `context` says where links lead and what time it is."""
+    clean = redaction.scrub(report, redact)
+    rescued, kept = _parts(clean)
+    template = environment().get_template("sweep.md.j2")
+    return tidy(
+        template.render(
+            s=clean,
+            c=context,
+            rescued=rescued,
+            left=[row for row in rescued if row.result not in _GONE],
+            kept=kept,
+            most=MOST_ROWS,
+            pull=lambda number: _pull(context, number),
+        )
+    )
+
+
+def sweep_to_terminal(
+    report: SweepReport, *, colour: bool = False, redact: Redact = redaction.keep
+) -> str:
+    """The same for a terminal."""
+    clean = redaction.scrub(report, redact)
+    rescued, kept = _parts(clean)
+    page = Page(color=colour)
+    left = [row for row in rescued if row.result not in _GONE]
+    found = words.count(len(rescued), "environment")
+    if clean.dry_run:
+        page.title(f"Sweep, dry run · {found} would be removed", "yellow" if rescued else "green")
+    elif left:
+        page.title(f"Sweep · {len(left)} of {found} could not be removed", "red")
+    else:
+        page.title(f"Sweep · {found} rescued", "green")
+    if clean.failure is not None:
+        page.fact("Failed", clean.failure.message)
+        page.fact("Next", clean.failure.hint)
+    for row in rescued:
+        page.item(f"{row.environment}: {_outcome(row, dry_run=clean.dry_run)}")
+        page.note(f"likely cause: {row.cause or 'unknown'}")
+    if kept:
+        page.heading("Not touched")
+    for row in kept:
+        page.item(f"{row.environment}: {_STAYS[row.standing]}")
+    if clean.others:
+        page.fact("Others", f"{words.count(clean.others, 'environment')} of other repositories")
+    return page.text()
+
+
+def _outcome(row: SweepRow, *, dry_run: bool) -> str:
+    if row.result == "removed":
+        return f"removed, {words.count(row.views_dropped, 'view')} dropped"
+    if row.result == "nothing_to_do":
+        return "gone already"
+    return "would be removed" if dry_run else f"left: {row.waits or 'unknown why'}"
+
+
+def _parts(report: SweepReport) -> tuple[list[SweepRow], list[SweepRow]]:
+    rescued = [row for row in report.rows if row.standing == "remove"]
+    return rescued, [row for row in report.rows if row.standing != "remove"]
+
+
+def _pull(context: CommentContext, number: int | None) -> SafeMarkdown:
+    if number is None:
+        return SafeMarkdown("–")
+    root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
+    # Without a link GitHub would make a reference of it, which is the same place.
+    return link(SafeMarkdown(f"#{number}"), f"{root}/pull/{number}" if root else None)

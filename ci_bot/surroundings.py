@@ -1,0 +1,105 @@
+"""Everything that a run takes from the machine around it, read in one place and passed on.
+
+Nothing below `cli` looks at the environment, the clock, the current directory or random numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from ci_bot.errors import BadInput
+
+# Written by the Dockerfile beside the interpreter. A file and not a variable, because a workflow's
+# `env:` must not be able to open the cage.
+CONTAINER_FILE = "ci-bot-container.json"
+
+
+@dataclass(frozen=True)
+class ContainerUser:
+    """The unprivileged account that the image made for the worker, and the image's own Java."""
+
+    uid: int
+    gid: int
+    java_home: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """The machine as a run sees it.
+
+    Args:
+        environ: The process's environment.
+        directory: The current directory.
+        out: Where results go (stdout).
+        log: Where everything else goes (stderr).
+        python: The interpreter that the worker runs under.
+        worker_user: Set in the container only; it switches the cage on.
+        temporary: Where private directories are made.
+        monotonic: Seconds for measuring.
+        utc_now: The current moment.
+        sleep: Waits some seconds.
+        token: A new unguessable word at every call.
+        jitter: A random number from 0 up to 1, for spreading retries.
+    """
+
+    environ: Mapping[str, str] = field(repr=False)
+    directory: Path
+    out: TextIO
+    log: TextIO
+    python: str
+    worker_user: ContainerUser | None
+    temporary: Path
+    monotonic: Callable[[], float]
+    utc_now: Callable[[], datetime]
+    sleep: Callable[[float], None]
+    token: Callable[[], str]
+    jitter: Callable[[], float]
+
+    def timestamp(self) -> str:
+        """Now, ISO 8601 in UTC, to the second."""
+        return self.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def of_this_process() -> Surroundings:
+    """The real machine."""
+    return Surroundings(
+        environ=dict(os.environ),
+        directory=Path.cwd(),
+        out=sys.stdout,
+        log=sys.stderr,
+        python=sys.executable,
+        worker_user=_container_user(Path(sys.prefix) / CONTAINER_FILE),
+        temporary=Path(tempfile.gettempdir()),
+        monotonic=time.monotonic,
+        utc_now=lambda: datetime.now(UTC),
+        sleep=time.sleep,
+        token=lambda: secrets.token_hex(32),
+        jitter=random.random,
+    )
+
+
+def _container_user(path: Path) -> ContainerUser | None:
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return ContainerUser(
+            uid=int(content["uid"]), gid=int(content["gid"]), java_home=str(content["java_home"])
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"{path} does not name the worker's user, so its cage cannot be built.",
+            hint="Use the image as it is published.",
+            reason_code="worker_is_root",
+        ) from error

@@ -1,0 +1,485 @@
+"""An apply: the reviewed plan, and no other, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.plan.stages import PlanStage
+from sqlmesh.utils.concurrency import NodeExecutionFailedError
+from sqlmesh.utils.errors import ConflictingPlanError
+
+from ci_bot.contracts.apply import ApplyDocument, Attempt, AuditTotals, View
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.identity import PlanIdentity, difference, matches
+from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.errors import BadInput, Refused
+from ci_bot.worker import (
+    compat,
+    describe,
+    evidence,
+    guard,
+    objects,
+    planning,
+    project,
+    review,
+    times,
+)
+from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.describe import Names
+from ci_bot.worker.ledger import Ledger, LedgerRow, LedgerSnapshot, Phase
+from ci_bot.worker.planning import Planned, Wish
+from ci_bot.worker.problems import failure_of, root_cause, sentence
+from ci_bot.worker.project import Clock, OpenProject
+from ci_bot.worker.recorder import Recorder
+from ci_bot.worker.review import place_of
+
+# A race is lost once or twice; what fails three times has another reason.
+MAX_ATTEMPTS = 3
+_CONCURRENT = (
+    "concurrent modification",
+    "ConcurrentModificationException",
+    "ConcurrentAppendException",
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "WriteConflict",
+)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What an apply needs from its surroundings.
+
+    `stop` answers whether the run was asked to stop; it is asked between batches.
+    """
+
+    clock: Clock
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+    stop: Callable[[], bool]
+
+
+def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
+    """Plans again, compares with the review, and builds the PR environment.
+
+    Raises:
+        BadInput: prod does not exist yet, or the project cannot be applied on Spark.
+        Refused: the plan is not the reviewed one, or it would write prod.
+        SQLMeshError: the project does not load.
+    """
+    started = ports.clock.now()
+    opened = project.open_project(
+        place_of(ask, ask.projects),
+        write=True,
+        clock=ports.clock,
+        on_spark_start=ports.on_spark_start,
+    )
+    try:
+        return _Run(ask, ports, opened, started).execute()
+    finally:
+        opened.close()
+
+
+class _Run:
+    """One apply, from the re-plan to the evidence."""
+
+    def __init__(self, ask: ApplyAsk, ports: Ports, opened: OpenProject, started: float) -> None:
+        self.ask = ask
+        self.ports = ports
+        self.opened = opened
+        self.context = opened.context
+        self.started = started
+        self.names = Names(self.context.default_catalog, self.context.default_dialect)
+        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.attempts: list[Attempt] = []
+        self.plan_id: str | None = None
+
+    def execute(self) -> ApplyDocument:
+        self._check_prerequisites()
+        self.ports.progress("plan", "planning again on the current commit", None, None)
+        planned = self._plan()
+        if planned is None:
+            return self._document("nothing_to_apply", reason_code="no_changes")
+        identity = planning.identity_of(
+            self.context, planned, state_schema_version=self.opened.state.schema_version
+        )
+        self.plan_id = identity.plan_id()
+        refused = self._compare(identity)
+        if refused is not None:
+            return refused
+        missing = {item.snapshot_id: item.intervals for item in planned.plan.missing_intervals}
+        work = describe.backfill(planned, missing, self.names, reused=lambda snapshot: True)
+        _check_window(planned, missing, self.names)
+        stages = planning.stages_of(self.context, planned)
+        guard.check_prod_untouched(planned, stages, self.names)
+        if not work and self._already_promoted(planned):
+            return self._document("nothing_to_apply", reason_code="already_applied")
+        return self._build(planned, review.first_estimate(work), stages)
+
+    def _check_prerequisites(self) -> None:
+        if self.opened.baseline == "empty" or not self.opened.has_prod:
+            raise BadInput(
+                "There is no prod environment yet, so there is nothing that a PR environment could "
+                "be compared with.",
+                hint="Build prod first: `sqlmesh plan`.",
+                reason_code="no_prod",
+            )
+        if self.context.config.environment_suffix_target is EnvironmentSuffixTarget.CATALOG:
+            raise BadInput(
+                "`environment_suffix_target: catalog` does not work on Spark: Spark cannot create "
+                "or drop catalogs, so such an environment could never be removed.",
+                hint="Use `schema` (the default) or `table`.",
+                reason_code="suffix_target",
+            )
+
+    def _plan(self) -> Planned | None:
+        ask = self.ask
+        wish = Wish(
+            environment=ask.environment,
+            flags=ask.flags,
+            start=ask.start,
+            end=ask.end,
+            window=ask.window,
+        )
+        with self.ports.clock.phase("plan"):
+            planned = planning.plan_against_prod(self.context, wish)
+        if planned is not None and planned.plan.uncategorized:
+            waiting = ", ".join(self.names.of(s.name) for s in planned.plan.uncategorized)
+            raise Refused(
+                f"These changes have no category, so SQLMesh cannot apply them: {waiting}.",
+                hint="Switch automatic categorization on for them, or apply from a terminal with "
+                "`sqlmesh plan`, which asks.",
+                reason_code="uncategorized",
+            )
+        return planned
+
+    def _compare(self, identity: PlanIdentity) -> ApplyDocument | None:
+        """A refusal where the plan of now is not the one that was asked for."""
+        asked = self.ask.plan_id
+        if asked is None or matches(asked, identity.plan_id()):
+            return None
+        reviewed = self.ask.reviewed
+        changed = difference(reviewed, identity) if reviewed else None
+        return self._document(
+            "refused",
+            reason_code="plan_changed",
+            difference=changed,
+            failure=Failure(
+                stage="compare",
+                reason_code="plan_changed",
+                exit_code=3,
+                message=f"The plan is no longer the reviewed one: asked for {asked[:12]}, the plan "
+                f"of now is {identity.plan_id()[:12]}.",
+                hint="Review again, then apply the new plan id.",
+            ),
+        )
+
+    def _already_promoted(self, planned: Planned) -> bool:
+        stored = self.context.state_reader.get_environment(self.ask.environment)
+        if stored is None or stored.expired or not stored.finalized_ts:
+            return False
+        return {info.snapshot_id for info in stored.promoted_snapshots} == {
+            info.snapshot_id for info in planned.plan.environment.promoted_snapshots
+        }
+
+    def _build(self, planned: Planned, estimate: Any, stages: list[PlanStage]) -> ApplyDocument:
+        environment = planned.plan.environment
+        recorder = self._recorder(planned)
+        with self.ports.clock.phase("spark"):
+            self._record(planned, "applying")
+        failure = self._execute_with_retry(planned, recorder)
+        if failure is not None:
+            self._record_phase("failed")
+            return self._document(
+                "cancelled" if failure.reason_code == "cancelled" else "failed",
+                reason_code=failure.reason_code,
+                models=recorder.applied({}),
+                audits=recorder.audit_totals(_expected_audits(planned)),
+                estimate=estimate,
+                failure=failure,
+                partial=[
+                    f"{self.ask.environment} may be half built: tables of the models above may "
+                    "hold data, and some of its views may be missing. Applying again completes it; "
+                    "a cleanup removes it."
+                ],
+            )
+        views = self._verify(environment)
+        with self.ports.clock.phase("evidence"):
+            shown = evidence.collect(
+                self.ask,
+                self.context,
+                planned,
+                self.names,
+                self.catalog,
+                evidence.Ports(self.ports.progress, self.ports.stop, self.ports.clock.now),
+            )
+        self._record_phase("applied")
+        unresolved = [view for view in views if not view.resolves]
+        audits: AuditTotals = recorder.audit_totals(_expected_audits(planned))
+        return self._document(
+            "failed" if unresolved else "applied",
+            reason_code="views_do_not_resolve" if unresolved else None,
+            models=recorder.applied(shown.rows),
+            views=views,
+            audits=audits,
+            table_diff=shown.diffs,
+            estimate=estimate,
+            failure=_unresolved(unresolved),
+        )
+
+    def _recorder(self, planned: Planned) -> Recorder:
+        def report(message: str, done: int, total: int) -> None:
+            self.ports.progress("apply", message, done, total)
+
+        recorder = Recorder(self.names, report)
+        for item in planned.plan.missing_intervals:
+            snapshot = planned.snapshots[item.snapshot_id]
+            recorder.expect(
+                self.names.of(snapshot.name),
+                self.names.of(snapshot.table_name(planned.deployable.is_deployable(snapshot))),
+                describe.count_intervals(snapshot, item.intervals)
+                if snapshot.is_incremental
+                else 1,
+                describe.count_batches(snapshot, item.intervals) if snapshot.is_incremental else 1,
+            )
+        return recorder
+
+    def _execute_with_retry(self, planned: Planned, recorder: Recorder) -> Failure | None:
+        current: Planned | None = planned
+        for number in range(1, MAX_ATTEMPTS + 1):
+            if current is None:
+                return None
+            begun = self.ports.clock.now()
+            try:
+                with self.ports.clock.phase("apply"):
+                    compat.plan_evaluator(
+                        self.context,
+                        recorder,
+                        recorder.on_audits,
+                        max_workers=None if number == 1 else 1,
+                    ).evaluate(current.plan.to_evaluatable(), circuit_breaker=self.ports.stop)
+            except Exception as error:
+                seconds = round(self.ports.clock.now() - begun, 3)
+                if self.ports.stop():
+                    return _cancelled()
+                why = retry_reason(error, recorder)
+                last = number == MAX_ATTEMPTS or why is None
+                self.attempts.append(
+                    Attempt(
+                        number=number,
+                        result="failed",
+                        error=_one_line(error, recorder),
+                        retried_because=None if last else why,
+                        seconds=seconds,
+                    )
+                )
+                if last:
+                    return self._failure(error, recorder)
+                self.ports.progress(
+                    "apply", f"{why}; trying once more, one task at a time", None, None
+                )
+                recorder.failures.clear()
+                recorder.promoting = recorder.promoted = False
+                current = self._replan()
+            else:
+                seconds = round(self.ports.clock.now() - begun, 3)
+                self.attempts.append(Attempt(number=number, result="succeeded", seconds=seconds))
+                return None
+        return None
+
+    def _replan(self) -> Planned | None:
+        """A fresh plan for a retry; the snapshots of the failed one carry stale intervals."""
+        planned = self._plan()
+        if planned is not None:
+            guard.check_prod_untouched(
+                planned, planning.stages_of(self.context, planned), self.names
+            )
+        return planned
+
+    def _failure(self, error: Exception, recorder: Recorder) -> Failure:
+        failed = recorder.failures[0] if recorder.failures else error
+        node = (
+            getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
+        )
+        name = getattr(node, "snapshot_name", None) or getattr(node, "name", None)
+        base = failure_of(
+            root_cause(failed),
+            stage="apply",
+            repository=place_of(self.ask, self.ask.projects).repository,
+            hint="Fix the cause and apply again: what is built already is kept.",
+        )
+        return base.model_copy(update={"model": self.names.of(str(name)) if name else None})
+
+    def _verify(self, environment: Environment) -> list[View]:
+        self.ports.progress("verify", "asking Spark to resolve every view", None, None)
+        relations = objects.views_of(
+            environment, str(self.context.default_catalog), self.context.engine_adapter.dialect
+        )
+        with self.ports.clock.phase("verify"):
+            answers = self.catalog.resolve(relations.values())
+        return [
+            View(view=relation.shown, resolves=error is None, error=error)
+            for relation, error in answers.items()
+        ]
+
+    def _record(self, planned: Planned, phase: Phase) -> None:
+        """The ledger row, before the first write of the apply."""
+        default_catalog = str(self.context.default_catalog)
+        environment = planned.plan.environment
+        dialect = self.context.engine_adapter.dialect
+        tables: list[Relation] = objects.physical_tables(
+            planned.changed, planned.deployable, default_catalog
+        )
+        views = objects.views_of(environment, default_catalog, dialect)
+        self.ledger.prepare()
+        before = self.ledger.get(self.ask.environment)
+        new = {snapshot.snapshot_id for snapshot in planned.plan.new_snapshots}
+        ours = (
+            {(item.name, item.identifier) for item in before.snapshots if item.ours}
+            if before
+            else set()
+        )
+        now = times.iso(times.now_milliseconds())
+        found = objects.ledger_objects(views.values(), tables, self.catalog)
+        if before is not None:
+            found = _keep_first_sight(before, found)
+        self.ledger.put(
+            LedgerRow(
+                environment=self.ask.environment,
+                owner=self.ask.owner.name,
+                pr_number=self.ask.owner.pr_number,
+                head_sha=self.ask.owner.head_sha,
+                plan_id=self.plan_id,
+                phase=phase,
+                gateway=self.context.selected_gateway,
+                catalog=default_catalog,
+                suffix_target=str(environment.naming_info.suffix_target.value),
+                snapshots=[
+                    LedgerSnapshot(
+                        name=snapshot.name,
+                        identifier=snapshot.identifier,
+                        version=str(snapshot.version),
+                        dev_version=snapshot.dev_version,
+                        ours=snapshot.snapshot_id in new
+                        or (snapshot.name, snapshot.identifier) in ours,
+                    )
+                    for snapshot in planned.changed
+                    if snapshot.is_model and snapshot.version
+                ],
+                objects=found,
+                created_at=before.created_at if before else now,
+                updated_at=now,
+            )
+        )
+
+    def _record_phase(self, phase: Phase) -> None:
+        row = self.ledger.get(self.ask.environment)
+        if row is not None:
+            now = times.iso(times.now_milliseconds())
+            self.ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+
+    def _document(self, result: Any, **parts: Any) -> ApplyDocument:
+        return ApplyDocument(
+            environment=self.ask.environment,
+            plan_id=self.plan_id,
+            result=result,
+            attempts=self.attempts,
+            seconds=round(self.ports.clock.now() - self.started, 3),
+            timings=dict(self.ports.clock.phases),
+            versions=review.versions(self.opened),
+            **parts,
+        )
+
+
+def _keep_first_sight(before: LedgerRow, found: list[Any]) -> list[Any]:
+    """What an earlier apply of ours created is still ours, although it exists by now."""
+    known = {(item.kind, item.catalog, item.db, item.name): item.existed for item in before.objects}
+    kept = [
+        item.model_copy(
+            update={
+                "existed": known.get((item.kind, item.catalog, item.db, item.name), item.existed)
+            }
+        )
+        for item in found
+    ]
+    seen = {(item.kind, item.catalog, item.db, item.name) for item in kept}
+    # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
+    return kept + [
+        item for item in before.objects if (item.kind, item.catalog, item.db, item.name) not in seen
+    ]
+
+
+def _check_window(planned: Planned, missing: Any, names: Names) -> None:
+    """Refuses work that lies outside the reviewed window."""
+    window = planned.window
+    for s_id, intervals in missing.items():
+        if not intervals or not planned.snapshots[s_id].is_incremental:
+            continue
+        late = window.end is not None and intervals[-1][1] > times.milliseconds(window.end)
+        early = window.start is not None and intervals[0][0] < times.milliseconds(window.start)
+        preview = s_id in planned.plan.restatements
+        if late or (early and not preview):
+            raise Refused(
+                f"The work on {names.of(s_id.name)} reaches outside the reviewed window "
+                f"({window.start or 'the beginning'} to {window.end}).",
+                hint="Review again, then apply the new plan id.",
+                reason_code="outside_window",
+            )
+
+
+def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
+    """Why a failure is worth one more try with a fresh plan; None where it is not.
+
+    Two kinds of failure pass by themselves: a race in the virtual layer
+    (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
+    """
+    if isinstance(error, ConflictingPlanError):
+        return None
+    causes = [error, *recorder.failures]
+    texts = " ".join(f"{sentence(cause)} {sentence(root_cause(cause))}" for cause in causes)
+    if any(sign in texts for sign in _CONCURRENT):
+        return "another writer changed the same table"
+    if recorder.promoting and not recorder.promoted:
+        return "the virtual layer update failed"
+    return None
+
+
+def _one_line(error: BaseException, recorder: Recorder) -> str:
+    cause = root_cause(recorder.failures[0] if recorder.failures else error)
+    return sentence(cause).splitlines()[0][:1_000]
+
+
+def _cancelled() -> Failure:
+    return Failure(
+        stage="apply",
+        reason_code="cancelled",
+        exit_code=130,
+        message="The apply was cancelled.",
+        hint="Apply again to complete the environment, or clean it up.",
+    )
+
+
+def _unresolved(views: list[View]) -> Failure | None:
+    if not views:
+        return None
+    return Failure(
+        stage="verify",
+        reason_code="views_do_not_resolve",
+        exit_code=4,
+        message=f"{len(views)} of the environment's views do not resolve on Spark: "
+        f"{', '.join(view.view for view in views[:5])}.",
+        hint="Apply again; if it stays, look at the physical tables that the views point at.",
+    )
+
+
+def _expected_audits(planned: Planned) -> int:
+    built = {item.snapshot_id for item in planned.plan.missing_intervals}
+    return sum(
+        len(snapshot.model.audits_with_args)
+        for snapshot in planned.changed
+        if snapshot.is_model and snapshot.snapshot_id in built
+    )

@@ -1,0 +1,134 @@
+"""What Spark's catalog holds, asked with plain statements whose errors are not swallowed.
+
+SQLMesh's own listing turns every error into "no objects" (`_get_data_objects`), which is no proof
+that something is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from sqlglot import exp
+
+ObjectKind = Literal["view", "table"]
+
+
+class SqlPort(Protocol):
+    """Runs one statement on Spark and returns its rows, whose fields have names and numbers."""
+
+    def rows(self, sql: str) -> Sequence[Any]: ...
+
+
+class AdapterSql:
+    """`SqlPort` over SQLMesh's Spark adapter; the session starts at the first statement."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+
+    def rows(self, sql: str) -> Sequence[Any]:
+        rows: Sequence[Any] = self._adapter.spark.sql(sql).collect()
+        return rows
+
+
+@dataclass(frozen=True, order=True)
+class Relation:
+    """A schema-qualified name in one catalog; `kind` is what the catalog says it is."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str, default_catalog: str) -> Relation:
+        table = exp.to_table(text, dialect="spark")
+        return cls(table.catalog or default_catalog, table.db, table.name)
+
+    @property
+    def sql(self) -> str:
+        return ".".join(quoted(part) for part in (self.catalog, self.schema, self.name))
+
+    @property
+    def shown(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+def quoted(identifier: str) -> str:
+    """An identifier in Spark's quotes; a backtick inside is doubled."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+class Catalog:
+    """Questions and single drops. Every method raises what Spark raises."""
+
+    def __init__(self, sql: SqlPort) -> None:
+        self._sql = sql
+
+    def schema_exists(self, catalog: str, schema: str) -> bool:
+        pattern = schema.replace("'", "\\'")
+        rows = self._sql.rows(f"SHOW NAMESPACES IN {quoted(catalog)} LIKE '{pattern}'")
+        # LIKE takes patterns (`_` is literal, `*` and `|` are not), so the answer is compared too.
+        return any(str(row[0]).strip("`").lower() == schema.lower() for row in rows)
+
+    def objects(self, catalog: str, schema: str) -> dict[str, ObjectKind]:
+        """Names of all tables and views of a schema; empty where the schema does not exist."""
+        return self.listing(catalog, schema) or {}
+
+    def listing(self, catalog: str, schema: str) -> dict[str, ObjectKind] | None:
+        """Names of all tables and views of a schema; None where the schema does not exist."""
+        if not self.schema_exists(catalog, schema):
+            return None
+        place = f"{quoted(catalog)}.{quoted(schema)}"
+        found: dict[str, ObjectKind] = {
+            str(row["tableName"]): "table"
+            for row in self._sql.rows(f"SHOW TABLES IN {place}")
+            if not row["isTemporary"]
+        }
+        # Depending on the catalog SHOW TABLES lists views as well (Hive) or leaves them out
+        # (Iceberg), so views are asked for by themselves and win.
+        for row in self._views(place):
+            if not row["isTemporary"]:
+                found[str(row["viewName"])] = "view"
+        return found
+
+    def _views(self, place: str) -> Sequence[Any]:
+        try:
+            return self._sql.rows(f"SHOW VIEWS IN {place}")
+        except Exception as error:
+            if "does not support views" in str(error) or "MISSING_CATALOG_ABILITY" in str(error):
+                return []
+            raise
+
+    def drop_view(self, view: Relation) -> None:
+        self._sql.rows(f"DROP VIEW IF EXISTS {view.sql}")
+
+    def drop_table(self, table: Relation) -> None:
+        self._sql.rows(f"DROP TABLE IF EXISTS {table.sql}")
+
+    def drop_empty_schema(self, catalog: str, schema: str) -> None:
+        """Drops a schema that holds nothing; never with CASCADE."""
+        self._sql.rows(f"DROP SCHEMA IF EXISTS {quoted(catalog)}.{quoted(schema)}")
+
+    def resolve(self, relations: Iterable[Relation]) -> dict[Relation, str | None]:
+        """Asks Spark to analyse each relation; the value is its error, None where it resolves."""
+        answers: dict[Relation, str | None] = {}
+        for relation in relations:
+            try:
+                # S608: names come from SQLMesh's own naming and are quoted by `Relation.sql`.
+                self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608  # nosec B608
+                answers[relation] = None
+            except Exception as error:
+                first = next(iter(str(error).splitlines()), type(error).__name__)
+                answers[relation] = first[:4_000]
+        return answers
+
+    def count(self, relations: Sequence[Relation]) -> dict[Relation, int]:
+        """Row counts in one statement, so that Spark schedules them side by side."""
+        if not relations:
+            return {}
+        sql = " UNION ALL ".join(
+            f"SELECT {index} AS position, COUNT(*) AS n FROM {relation.sql}"  # noqa: S608  # nosec B608
+            for index, relation in enumerate(relations)
+        )
+        return {relations[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}

@@ -1,0 +1,112 @@
+"""The worker's end of the line to the bot: one request, some progress, one answer.
+
+Three inherited descriptors, whose numbers are the process's arguments. Output (descriptors 1 and 2)
+is log and nothing else: what SQLMesh, Spark or the project print can never be taken for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
+
+from ci_bot.contracts.base import Contract
+from ci_bot.contracts.messages import ASK, AnyAsk
+
+# The bot drops lines that are longer than 8,192 bytes.
+PROGRESS_BYTES = 8_190
+_PHASE_CHARACTERS = 200
+_MESSAGE_CHARACTERS = 4_000
+_CHUNK = 1024 * 1024
+
+
+class Channel:
+    """The line to the bot.
+
+    Args:
+        request: Descriptor of the file that holds the request.
+        answer: Descriptor of the empty file for the answer.
+        progress: Descriptor of the pipe for progress.
+    """
+
+    def __init__(self, *, request: int, answer: int, progress: int) -> None:
+        self._request, self._answer, self._progress = request, answer, progress
+        # Reentrant, because a signal handler may answer while its thread is telling progress.
+        self._lock = threading.RLock()
+        self._torn = False
+        self.answered = False
+        for descriptor in (request, answer, progress):
+            # A JVM that kept them open would keep the bot waiting.
+            os.set_inheritable(descriptor, False)
+        # Progress is a courtesy: work never waits for a reader.
+        os.set_blocking(progress, False)
+
+    @classmethod
+    def from_arguments(cls, arguments: Sequence[str]) -> Channel:
+        """The channel of this process.
+
+        Args:
+            arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers.
+        """
+        request, answer, progress = (int(argument) for argument in arguments[:3])
+        for stream in (sys.stdout, sys.stderr):
+            _line_by_line(stream)
+        return cls(request=request, answer=answer, progress=progress)
+
+    def ask(self) -> AnyAsk:
+        """What the bot asks for."""
+        chunks: list[bytes] = []
+        while chunk := os.pread(self._request, _CHUNK, sum(map(len, chunks))):
+            chunks.append(chunk)
+        return ASK.validate_json(b"".join(chunks))
+
+    def progress(
+        self,
+        phase: str,
+        message: str,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Tell the bot how far the work is; from any thread, and lost if nobody listens."""
+        fields = {
+            "phase": phase[:_PHASE_CHARACTERS] or "work",
+            "message": message[:_MESSAGE_CHARACTERS],
+            "done": done,
+            "total": total,
+            "seconds": seconds,
+        }
+        line = _line(fields)
+        while len(line) > PROGRESS_BYTES:
+            fields["message"] = str(fields["message"])[: len(str(fields["message"])) // 2]
+            line = _line(fields)
+        with self._lock, suppress(OSError):
+            # A full pipe may take the first half of a line; then the next line starts on its own.
+            text = (b"\n" if self._torn else b"") + line + b"\n"
+            self._torn = os.write(self._progress, text) < len(text)
+
+    def answer(self, document: Contract) -> None:
+        """Give the answer; a later one takes the place of an earlier one."""
+        data = memoryview(document.to_json().encode("utf-8"))
+        with self._lock:
+            os.ftruncate(self._answer, 0)
+            position = 0
+            while position < len(data):
+                position += os.pwrite(self._answer, data[position : position + _CHUNK], position)
+            self.answered = True
+
+
+def _line(fields: dict[str, str | int | float | None]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _line_by_line(stream: TextIO) -> None:
+    """Lines reach the log as they are printed, and odd characters are no reason to fail."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True, errors="backslashreplace")

@@ -1,0 +1,141 @@
+"""Project checks of a review: the project's own linter and its unit tests."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_bot.contracts.plan import (
+    AuditsCheck,
+    Checks,
+    Finding,
+    LintCheck,
+    TableDiffCheck,
+    TestFailure,
+    TestsCheck,
+)
+from ci_bot.worker.describe import Names
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.problems import sentence
+from ci_bot.worker.project import Clock
+
+MAX_EVIDENCE = 1_000
+LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
+
+
+def lint(context: Any, names: Names, repository: Path) -> LintCheck:
+    """Runs the project's own linter over every model, as `sqlmesh plan` would."""
+    if not any(config.linter.enabled for config in context.configs.values()):
+        return LintCheck(status="off")
+    violations = context.lint_models(raise_on_error=False)
+    findings = []
+    for violation in violations:
+        path = violation.model._path
+        error = violation.violation_type == "error"
+        line = violation.violation_range.start.line + 1 if violation.violation_range else None
+        findings.append(
+            Finding(
+                rule=violation.rule.name,
+                severity="blocker" if error else "low",
+                model=names.of(violation.model.fqn),
+                path=_relative(path, repository),
+                line=line,
+                evidence=violation.violation_msg[:MAX_EVIDENCE],
+                clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
+            )
+        )
+    errors = sum(violation.violation_type == "error" for violation in violations)
+    warnings = len(violations) - errors
+    status: LintStatus = "failed" if errors else "warnings" if warnings else "passed"
+    return LintCheck(status=status, errors=errors, warnings=warnings, findings=findings)
+
+
+def _relative(path: Any, repository: Path) -> str | None:
+    if path is None:
+        return None
+    path = Path(path)
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
+
+
+def unit_tests(context: Any, repository: Path) -> TestsCheck:
+    """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
+    tests = context.select_tests()
+    if not tests:
+        return TestsCheck(status="none")
+    try:
+        result = context.test(stream=io.StringIO())
+    except Exception as error:
+        # SQLMesh builds all tests before it runs the first, so that one broken file stops them all.
+        failure = TestFailure(name="unit tests", message=sentence(error))
+        return TestsCheck(status="failed", failed=1, failures=[failure])
+    problems = [*result.original_failures, *result.original_errors]
+    failures = [
+        TestFailure(
+            name=str(getattr(test, "test_name", test)),
+            model=str(model.name) if (model := getattr(test, "model", None)) else None,
+            path=_relative(getattr(test, "path", None), repository),
+            message=sentence(error[1] or RuntimeError("the test failed without a message")),
+        )
+        for test, error in problems
+    ]
+    return TestsCheck(
+        status="failed" if failures else "passed",
+        run=int(result.testsRun),
+        failed=len(failures),
+        seconds=round(float(result.duration or 0.0), 3),
+        failures=failures,
+    )
+
+
+def run_checks(
+    context: Any, planned: Planned | None, names: Names, repository: Path, clock: Clock
+) -> Checks:
+    """Every check that a review can make without touching the warehouse."""
+    with clock.phase("lint"):
+        linted = lint(context, names, repository)
+    with clock.phase("tests"):
+        tested = unit_tests(context, repository)
+    return Checks(
+        lint=linted,
+        tests=tested,
+        audits=audits(planned),
+        table_diff=TableDiffCheck(
+            status="not_run", not_run_because="The changed tables do not exist before an apply."
+        ),
+    )
+
+
+def audits(planned: Planned | None) -> AuditsCheck:
+    """How many audits stand on the changed models; they need data, so a review cannot run them."""
+    blocking = non_blocking = 0
+    for snapshot in planned.changed if planned else ():
+        if not snapshot.is_model:
+            continue
+        for audit, arguments in snapshot.model.audits_with_args:
+            if _is_blocking(audit, arguments):
+                blocking += 1
+            else:
+                non_blocking += 1
+    return AuditsCheck(
+        status="not_run",
+        blocking=blocking,
+        non_blocking=non_blocking,
+        not_run_because="Audits read the data that an apply builds.",
+    )
+
+
+def _is_blocking(audit: Any, arguments: Any) -> bool:
+    """A model can turn a blocking audit into a warning with the argument `blocking`."""
+    override = arguments.get("blocking")
+    return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
+
+
+def not_run(reason: str) -> Checks:
+    """The checks of a project that could not be loaded: missing evidence, never success."""
+    return Checks(
+        lint=LintCheck(status="not_run"),
+        tests=TestsCheck(status="not_run", not_run_because=reason),
+        audits=AuditsCheck(status="not_run", not_run_because=reason),
+        table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
+    )

@@ -1,0 +1,324 @@
+"""A cleanup: the PR environment is removed view by view, and Spark is asked whether it is gone.
+
+SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
+reports views that never existed; so the objects are enumerated, dropped and verified here, and the
+state's record goes last (DESIGN 7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.environment import Environment
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.cleanup import CleanupDocument, KeptTable, Leftover
+from ci_bot.contracts.messages import CleanupAsk
+from ci_bot.errors import BadInput, Refused
+from ci_bot.worker import compat, objects, project, review, times
+from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.ledger import Ledger, LedgerRow
+from ci_bot.worker.problems import sentence
+from ci_bot.worker.project import Clock, OpenProject
+from ci_bot.worker.review import place_of
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a cleanup needs from its surroundings."""
+
+    clock: Clock
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+
+
+@dataclass
+class _Found:
+    """What the environment consists of, from all three sources."""
+
+    views: set[Relation] = field(default_factory=set)
+    schemas: set[tuple[str, str]] = field(default_factory=set)
+    tables: set[Relation] = field(default_factory=set)
+
+
+def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
+    """Removes one PR environment and proves it. Idempotent: nothing there is a quiet success.
+
+    Raises:
+        BadInput: the configuration is broken, or the suffix target cannot be cleaned on Spark.
+        Refused: the environment is prod, pinned, not a PR's, or another repository's.
+    """
+    started = ports.clock.now()
+    check_name(ask)
+    opened = open_for_cleanup(ask, ports)
+    if opened is None:
+        return CleanupDocument(
+            environment=ask.environment,
+            existed=False,
+            result="nothing_to_do",
+            state_record_removed=False,
+            seconds=round(ports.clock.now() - started, 3),
+            timings=dict(ports.clock.phases),
+            versions=review.versions(None),
+        )
+    try:
+        return _Cleanup(ask, ports, opened, started).execute()
+    finally:
+        opened.close()
+
+
+def check_name(ask: CleanupAsk) -> None:
+    """Only `<prefix>_<number>` is ever removed, whatever the request says."""
+    pattern = rf"{re.escape(ask.environment_prefix)}_\d{{1,10}}"
+    if ask.environment == c.PROD or not re.fullmatch(pattern, ask.environment):
+        raise Refused(
+            f"{ask.environment} is not the name of a PR environment, so it is not removed.",
+            hint=f"PR environments are called {ask.environment_prefix}_<number of the PR>.",
+            reason_code="not_a_pr_environment",
+        )
+
+
+def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
+    """Configuration and state without models; None where there is no state at all.
+
+    Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
+    """
+    place = place_of(ask, ask.projects)
+    configs, starts = project.configure(place, ports.on_spark_start, clock=ports.clock)
+    context = project.new_context(configs, place)
+    with ports.clock.phase("state"):
+        state, facts = project.open_state(context, place, write=True)
+    if state is None:
+        return None
+    compat.give_state(context, state)
+    catalogs = project.prod_catalogs(state)
+    if catalogs and compat.default_catalog(context) not in catalogs:
+        compat.set_known_catalog(configs, project.ask_spark_for_catalog(context))
+        context = project.new_context(configs, place)
+        compat.give_state(context, state)
+    if ask.environment in context.pinned_environments:
+        raise Refused(
+            f"{ask.environment} is pinned in the project's configuration, so it is not removed.",
+            hint="Take it out of `pinned_environments` first.",
+            reason_code="pinned",
+        )
+    return OpenProject(context, "state", facts, ports.clock, starts)
+
+
+class _Cleanup:
+    """One cleanup, from the enumeration to the state record."""
+
+    def __init__(self, ask: CleanupAsk, ports: Ports, opened: OpenProject, started: float) -> None:
+        self.ask = ask
+        self.ports = ports
+        self.opened = opened
+        self.context: Any = opened.context
+        self.started = started
+        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.views_dropped: list[str] = []
+        self.schemas_dropped: list[str] = []
+        self.leftovers: list[Leftover] = []
+        self.foreign: list[str] = []
+
+    def execute(self) -> CleanupDocument:
+        stored = self.context.state_sync.get_environment(self.ask.environment)
+        row = self.ledger.get(self.ask.environment)
+        if stored is None and (row is None or row.phase == "removed"):
+            return self._document("nothing_to_do", existed=False, state_record_removed=False)
+        self._check_ownership(row)
+        if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
+            raise BadInput(
+                f"{self.ask.environment} was made with `environment_suffix_target: catalog`, which "
+                "cannot be removed on Spark.",
+                hint="Drop its catalogs by hand, then delete the environment with "
+                f"`sqlmesh invalidate {self.ask.environment}`.",
+                reason_code="suffix_target",
+            )
+        found = self._enumerate(stored, row)
+        if row is not None:
+            self._record(row, "cleaning")
+        if stored is not None:
+            self.context.state_sync.invalidate_environment(self.ask.environment)
+        with self.ports.clock.phase("drop"):
+            self._drop_views(found)
+        with self.ports.clock.phase("verify"):
+            self._settle(found)
+        removed = self._finish(stored, row)
+        complete = not self.leftovers and not self.foreign
+        return self._document(
+            "removed" if complete else "incomplete",
+            existed=True,
+            state_record_removed=removed,
+            tables_kept=self._kept_tables(found),
+            failure=None if complete else self._incomplete(),
+        )
+
+    def _check_ownership(self, row: LedgerRow | None) -> None:
+        if row is not None and row.owner != self.ask.owner.name:
+            raise Refused(
+                f"{self.ask.environment} belongs to {row.owner}, not to {self.ask.owner.name}.",
+                hint="Run the cleanup in the repository that made it. Two repositories on one "
+                "state need different values of the input `environment-prefix`.",
+                reason_code="other_owner",
+            )
+        # Without a row only the PR's own comment can prove that this environment is ours; on a
+        # laptop the person who types the name is the proof.
+        proven = self.ask.proven_by_marker or self.ask.owner.pr_number is None
+        if row is None and not proven:
+            raise Refused(
+                f"Nothing proves that {self.ask.environment} was made by this pull request.",
+                hint="If it was, remove it with `sqlmesh invalidate "
+                f"{self.ask.environment}` from a terminal.",
+                reason_code="not_ours",
+            )
+
+    def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> _Found:
+        self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
+        found = _Found()
+        if stored is not None:
+            views = objects.views_of(
+                stored, str(self.context.default_catalog), self.context.engine_adapter.dialect
+            )
+            found.views.update(views.values())
+        for item in row.objects if row else ():
+            if item.kind == "view":
+                found.views.add(Relation(item.catalog, item.db, item.name))
+            elif item.kind == "table" and not item.existed:
+                found.tables.add(Relation(item.catalog, item.db, item.name))
+        suffix = (
+            stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
+        )
+        if suffix == EnvironmentSuffixTarget.SCHEMA.value:
+            # With the suffix on the table the schema is prod's, and is never a candidate.
+            found.schemas.update((view.catalog, view.schema) for view in found.views)
+        with self.ports.clock.phase("enumerate"):
+            present = {
+                where: self.catalog.objects(*where)
+                for where in {(view.catalog, view.schema) for view in found.views}
+            }
+        found.views = {
+            view
+            for view in found.views
+            if view.name.lower() in {name.lower() for name in present[(view.catalog, view.schema)]}
+        }
+        return found
+
+    def _drop_views(self, found: _Found) -> None:
+        for number, view in enumerate(sorted(found.views), start=1):
+            self.ports.progress("drop", f"view {view.shown}", number, len(found.views))
+            try:
+                self.catalog.drop_view(view)
+            except Exception as error:
+                self.leftovers.append(Leftover(object=view.shown, why=_first_line(error)))
+            else:
+                self.views_dropped.append(view.shown)
+
+    def _settle(self, found: _Found) -> None:
+        """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
+
+        What Spark still shows was not removed, whatever the drops said. Tables and views that are
+        not ours stay, and keep their schema.
+        """
+        known = {leftover.object for leftover in self.leftovers}
+        places = {(view.catalog, view.schema) for view in found.views} | found.schemas
+        for catalog, schema in sorted(places):
+            left = self.catalog.listing(catalog, schema)
+            if left is None:
+                continue
+            ours = {
+                view.name.lower(): view
+                for view in found.views
+                if (view.catalog, view.schema) == (catalog, schema)
+            }
+            for name in sorted(left):
+                view = ours.get(name.lower())
+                if view is None:
+                    if (catalog, schema) in found.schemas:
+                        self.foreign.append(f"{schema}.{name}")
+                elif view.shown not in known:
+                    why = "Spark still shows it after the drop."
+                    self.leftovers.append(Leftover(object=view.shown, why=why))
+            if (catalog, schema) in found.schemas and not left:
+                self._drop_schema(catalog, schema)
+        gone = {leftover.object for leftover in self.leftovers}
+        self.views_dropped = [view for view in self.views_dropped if view not in gone]
+
+    def _drop_schema(self, catalog: str, schema: str) -> None:
+        try:
+            self.catalog.drop_empty_schema(catalog, schema)
+            shown = self.catalog.schema_exists(catalog, schema)
+        except Exception as error:
+            self.leftovers.append(Leftover(object=schema, why=_first_line(error)))
+            return
+        if shown:
+            why = "Spark still shows it after the drop."
+            self.leftovers.append(Leftover(object=schema, why=why))
+        else:
+            self.schemas_dropped.append(schema)
+
+    def _finish(self, stored: Environment | None, row: LedgerRow | None) -> bool:
+        """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
+
+        With foreign objects the record goes although the schema stays: an expired record would let
+        the janitor of the team's next `sqlmesh run` drop that schema with CASCADE (DESIGN 7).
+        """
+        retry = bool(self.leftovers)
+        removed = False
+        if stored is not None and (self.foreign or not retry):
+            compat.delete_environment_record(self.context, self.ask.environment)
+            removed = True
+        if row is not None:
+            if self.foreign or retry:
+                self._record(row, "leftover")
+            else:
+                self.ledger.delete(self.ask.environment)
+        return removed
+
+    def _record(self, row: LedgerRow, phase: Any) -> None:
+        now = times.iso(times.now_milliseconds())
+        self.ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+
+    def _kept_tables(self, found: _Found) -> list[KeptTable]:
+        why = (
+            "prod reuses it after the merge; otherwise SQLMesh's janitor takes it after its TTL"
+            if self.ask.merged
+            else "SQLMesh's janitor takes it after its TTL"
+        )
+        return [KeptTable(table=table.shown, why=why, until=None) for table in sorted(found.tables)]
+
+    def _incomplete(self) -> Failure:
+        left = [leftover.object for leftover in self.leftovers] + self.foreign
+        return Failure(
+            stage="cleanup",
+            reason_code="foreign_objects" if self.foreign and not self.leftovers else "leftovers",
+            exit_code=4,
+            message=f"{len(left)} objects are left of {self.ask.environment}: "
+            f"{', '.join(left[:5])}.",
+            hint="Objects that the environment did not make are kept on purpose: move or drop "
+            "them. "
+            "Then run the cleanup again; it finishes the job.",
+        )
+
+    def _document(self, result: Any, **parts: Any) -> CleanupDocument:
+        return CleanupDocument(
+            environment=self.ask.environment,
+            result=result,
+            views_dropped=sorted(self.views_dropped),
+            schemas_dropped=sorted(self.schemas_dropped),
+            leftovers=self.leftovers,
+            foreign=sorted(self.foreign),
+            seconds=round(self.ports.clock.now() - self.started, 3),
+            timings=dict(self.ports.clock.phases),
+            versions=review.versions(self.opened),
+            **parts,
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return sentence(error).splitlines()[0][:4_000]

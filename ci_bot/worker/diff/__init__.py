@@ -1,0 +1,27 @@
+"""The data diff between prod and a PR environment: one query over both tables, aggregates only.
+
+`compare` diffs one model, `plan.compare_models` many of them side by side. Everything here but
+`spark_port` is free of PySpark: the SQL is built as text and handed to a port.
+
+The counts are those of SQLMesh's `TableDiff` (sqlmesh/core/table_diff.py), except where that class
+counts something that no table holds. The differences, those of counts each with a test
+in tests/integration/test_data_diff.py:
+
+- `rows_prod` and `rows_pr` are the rows of the tables. SQLMesh counts rows of the join, so
+  duplicate keys multiply there and rows without a key are left out. Its `s_count` is always
+  `matched + only_prod` here, its `t_count` `matched + only_pr`.
+- `full_match` counts matched rows only. SQLMesh also counts rows of one side whose columns are all
+  NULL.
+- NaN, infinity and numbers too large for DECIMAL(38, decimals) equal themselves. In SQLMesh they
+  never do, because the cast that rounds them gives NULL.
+- The parts of a composite key are compared one by one and exactly. SQLMesh joins them to a string,
+  in which NULL is the empty string, a comma within a part shifts the others, and numbers are
+  rounded to `decimals` digits.
+- Maps are compared. Spark refuses `=` on them, so SQLMesh fails on such a table.
+- Text and binary outside the key are compared by a 64-bit hash (`comparison.carried`): two that
+  differ count as equal once in 2^64.
+- A column whose type changed is compared after a cast where that makes sense (`comparison.align`)
+  and then counts for `full_match` too. SQLMesh leaves it out.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,81 @@
+"""What to compare, and the port that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Interval = tuple[int, int]
+"""Milliseconds since the epoch, start inclusive and end exclusive, as SQLMesh keeps intervals."""
+
+# DECIMAL(38, decimals) must leave room for a digit before the point.
+MAX_DECIMALS = 37
+
+
+class SqlPort(Protocol):
+    """The two questions that a diff asks Spark. Both raise `SqlError`."""
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Names and types of a table or view, in order.
+
+        Types are written as in Spark's DDL, with the field names of structs in backticks.
+        """
+        ...
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs one query and returns its rows."""
+        ...
+
+
+class SqlError(Exception):
+    """Spark could not answer. The text is safe to publish: it holds no value of any row."""
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """Which intervals of an incremental model each side has.
+
+    Args:
+        column: The time column's name.
+        prod: The intervals that prod has filled, in any order.
+        pr: The intervals that the PR environment has filled.
+        format: The model's time format, for time columns that are text or whole numbers.
+    """
+
+    column: str
+    prod: Sequence[Interval]
+    pr: Sequence[Interval]
+    format: str = "%Y-%m-%d"
+
+
+@dataclass(frozen=True)
+class DiffSpec:
+    """One model's comparison.
+
+    Args:
+        model: The name that the report shows.
+        prod: Prod's table or view as Spark SQL names it, quoted where a part needs it.
+        pr: The PR environment's table or view, likewise.
+        keys: The columns of the model's grain, unquoted. Empty: the model cannot be compared.
+        window: For models incremental by time; None compares the whole tables.
+        decimals: Fractional digits to which numbers must agree; SQLMesh's default.
+        skip_columns: Columns that are not compared, unquoted.
+        rows_per_key: Keys that occur more often on a side are counted, but their columns are not
+            compared: n copies against m are n * m pairs, which a wrong grain takes to billions.
+    """
+
+    model: str
+    prod: str
+    pr: str
+    keys: Sequence[str]
+    window: TimeWindow | None = None
+    decimals: int = 3
+    skip_columns: frozenset[str] = frozenset()
+    rows_per_key: int = 32
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decimals <= MAX_DECIMALS:
+            raise ValueError(f"decimals must be between 0 and {MAX_DECIMALS}, not {self.decimals}")
+        if self.rows_per_key < 1:
+            raise ValueError(f"rows_per_key must be at least 1, not {self.rows_per_key}")

@@ -1,0 +1,126 @@
+"""What Java, Spark and its catalogs tell; plain questions, nothing is created."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.doctor import DoctorCheck
+from ci_bot.errors import BadInput
+from ci_bot.worker import compat, java, objects
+from ci_bot.worker.catalog import AdapterSql, Catalog, Relation, quoted
+
+_JAVA = (8, 11, 17)  # what Spark 3.5 runs on: https://spark.apache.org/docs/3.5.9/
+_JAVA_SECONDS = 30
+_MOST_VIEWS = 50
+_LONGEST = 3_000
+
+
+def java_runtime(environ: Mapping[str, str], python: str) -> DoctorCheck:
+    """Which Java Spark will run on.
+
+    Raises:
+        BadInput: there is none, or it does not run.
+    """
+    home = {**environ, **java.java_environment(environ, python=python)}.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java"
+    told = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=False
+    )
+    version = re.search(r'version "(\d+)(?:\.(\d+))?[^"]*"', f"{told.stderr}{told.stdout}")
+    if told.returncode != 0 or version is None:
+        raise BadInput(
+            f"{program} does not say which version it is.",
+            hint="Point JAVA_HOME at a Java 17 runtime.",
+        )
+    # Before Java 9 the first number was always 1.
+    major = int(version[2]) if version[1] == "1" and version[2] else int(version[1])
+    where = f"Java {major} in {home}" if home else f"Java {major} on the path"
+    if major in _JAVA:
+        return DoctorCheck(name="java", status="ok", message=where)
+    fix = "Spark 3.5 runs on Java 8, 11 and 17; point JAVA_HOME at one of them."
+    return DoctorCheck(name="java", status="warn", message=where, fix=fix)
+
+
+def spark(context: Any, now: Callable[[], float]) -> DoctorCheck:
+    """Whether a session starts, where, and how long that takes by the clock `now`."""
+    began = now()
+    session = context.engine_adapter.spark
+    took = now() - began
+    master = session.conf.get("spark.master", "unknown")
+    message = f"Spark {session.version} on {master}, started in {took:.0f} s"
+    return DoctorCheck(name="spark", status="ok", message=message)
+
+
+def catalogs(context: Any) -> DoctorCheck:
+    """Which catalogs there are, and whether the configuration names the default one."""
+    sql = AdapterSql(context.engine_adapter)
+    current = str(sql.rows("SELECT current_catalog()")[0][0])
+    # Spark lists a catalog only once somebody has used it.
+    names = sorted({str(row[0]) for row in sql.rows("SHOW CATALOGS")} | {current})
+    shown = f"{', '.join(names)}; the default is {current}"
+    guess = compat.default_catalog(context)
+    if guess == current:
+        return DoctorCheck(name="catalogs", status="ok", message=shown)
+    return DoctorCheck(
+        name="catalogs",
+        status="warn",
+        message=f"{shown}, and the configuration says {guess}",
+        fix=f"Add `catalog: {current}` to the gateway's connection, so that a plan need not start "
+        "Spark to ask.",
+    )
+
+
+def views_of_prod(context: Any, prod: Any) -> list[Relation]:
+    """The views of the prod environment; none where there is no prod."""
+    if prod is None:
+        return []
+    catalog = str(compat.default_catalog(context))
+    return sorted(objects.views_of(prod, catalog, "spark").values())
+
+
+def views(context: Any, known: Sequence[Relation]) -> DoctorCheck:
+    """Whether the catalog holds views, of which every environment consists."""
+    catalog = known[0].catalog if known else str(compat.default_catalog(context))
+    schema = known[0].schema if known else "default"
+    place = f"{quoted(catalog)}.{quoted(schema)}"
+    try:
+        AdapterSql(context.engine_adapter).rows(f"SHOW VIEWS IN {place}")
+    except Exception as error:
+        text = str(error)
+        if "does not support views" not in text and "MISSING_CATALOG_ABILITY" not in text:
+            raise
+        return DoctorCheck(
+            name="views",
+            status="fail",
+            message=f"The catalog {catalog} does not hold views, and every environment consists of "
+            "views.",
+            fix="Use a catalog that does: Hive's, or Iceberg's through REST or JDBC.",
+        )
+    return DoctorCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
+
+
+def rights(context: Any, known: Sequence[Relation]) -> DoctorCheck:
+    """Whether prod can be read. Whether schemas may be created shows at the first apply."""
+    asked = known[:_MOST_VIEWS]
+    if not asked:
+        message = "there is nothing to read yet; creating was not tried"
+        return DoctorCheck(name="rights", status="ok", message=message)
+    answers = Catalog(AdapterSql(context.engine_adapter)).resolve(asked)
+    broken = {view: why for view, why in answers.items() if why is not None}
+    read = f"{len(asked) - len(broken)} of {len(asked)} views of prod can be read"
+    if not broken:
+        message = f"{read}; creating was not tried"
+        return DoctorCheck(name="rights", status="ok", message=message)
+    view, why = next(iter(broken.items()))
+    return DoctorCheck(
+        name="rights",
+        status="fail",
+        message=f"{read}; {view.shown}: {why[:_LONGEST]}",
+        fix="Give this account the right to read prod's schemas and the physical ones, or run "
+        "`sqlmesh plan` if the view is broken.",
+    )

@@ -1,0 +1,120 @@
+"""What a look into the state tells: prod, its gaps, how large it has grown, and whose is in it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.state_sync.common import ExpiredBatchRange
+
+from ci_bot.contracts.doctor import DoctorCheck
+from ci_bot.worker import compat, times
+from ci_bot.worker.describe import Names
+from ci_bot.worker.ledger import Ledger
+
+# The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
+_STALE_MILLISECONDS = 7 * 86_400_000
+_MANY_EXPIRED = 100
+_SHOWN = 3
+
+
+def prod(state: Any) -> DoctorCheck:
+    """Whether there is a prod, and when it was last written."""
+    stored = state.get_environment(c.PROD)
+    if stored is None:
+        return DoctorCheck(
+            name="prod",
+            status="warn",
+            message="There is no prod environment.",
+            fix="Build it with `sqlmesh plan`; an apply needs it.",
+        )
+    models = sum(info.is_model for info in stored.snapshots)
+    if not stored.finalized_ts:
+        return DoctorCheck(
+            name="prod",
+            status="fail",
+            message=f"prod has {models} models, and its last plan did not finish.",
+            fix="Run `sqlmesh plan` again to finish it.",
+        )
+    written = times.iso(stored.finalized_ts)
+    return DoctorCheck(
+        name="prod", status="ok", message=f"{models} models, last plan finished {written}"
+    )
+
+
+def gaps(state: Any, catalog: str | None, dialect: str | None) -> DoctorCheck:
+    """Intervals that a table of prod lacks although later ones are there."""
+    stored = state.get_environment(c.PROD)
+    names = Names(catalog, dialect)
+    found = []
+    snapshots = state.get_snapshots(stored.snapshots) if stored is not None else {}
+    for snapshot in sorted(snapshots.values(), key=lambda item: str(item.name)):
+        if not snapshot.is_model or not snapshot.is_incremental:
+            continue
+        held = sorted(snapshot.intervals)
+        for (_, end), (start, _) in pairwise(held):
+            if end < start:
+                model = names.of(snapshot.name)
+                found.append(f"{model} from {times.iso(end)} to {times.iso(start)}")
+    if not found:
+        return DoctorCheck(name="gaps", status="ok", message="prod's history has no gaps")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return DoctorCheck(
+        name="gaps",
+        status="warn",
+        message=f"prod lacks {'; '.join(found[:_SHOWN])}{more}",
+        fix="Fill them with `sqlmesh plan`. An apply that would have to fill them is refused, "
+        "because it never writes into prod's tables.",
+    )
+
+
+def size(state: Any) -> DoctorCheck:
+    """How many snapshots there are, and how many of them the janitor should have taken."""
+    total = compat.count_snapshots(state)
+    now = times.now_milliseconds()
+    batch = state.get_expired_snapshots(
+        batch_range=ExpiredBatchRange.all_batch_range(), current_ts=now
+    )
+    expired = len(batch.expired_snapshot_ids) if batch is not None else 0
+    late = [
+        item.name
+        for item in state.get_environments_summary()
+        if item.expiration_ts is not None and item.expiration_ts < now - _STALE_MILLISECONDS
+    ]
+    message = f"{total} snapshots, {expired} of them expired"
+    if late:
+        message += f"; {len(late)} environments expired more than a week ago"
+    if expired <= _MANY_EXPIRED and not late:
+        return DoctorCheck(name="state size", status="ok", message=message)
+    return DoctorCheck(
+        name="state size",
+        status="warn",
+        message=message,
+        fix="Nothing takes them away: run `sqlmesh janitor`, or `sqlmesh run` regularly.",
+    )
+
+
+def environments(state: Any, prefix: str) -> DoctorCheck:
+    """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
+    pattern = re.compile(rf"{re.escape(prefix)}_\d{{1,10}}")
+    stored = {
+        item.name for item in state.get_environments_summary() if pattern.fullmatch(item.name)
+    }
+    rows = Ledger(compat.state_adapter_of(state)).all()
+    recorded = {row.environment for row in rows}
+    unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
+    message = f"{len(stored | recorded)} of pull requests"
+    if strangers := len(stored - recorded):
+        message += f", {strangers} of them not made by this action"
+    if not unfinished:
+        return DoctorCheck(name="environments", status="ok", message=message)
+    shown = ", ".join(f"{row.environment} ({row.phase})" for row in unfinished[:_SHOWN])
+    more = f" and {len(unfinished) - _SHOWN} more" if len(unfinished) > _SHOWN else ""
+    return DoctorCheck(
+        name="environments",
+        status="warn",
+        message=f"{message}; unfinished: {shown}{more}",
+        fix="Apply or clean up again; `ci-bot sweep` does it for closed pull requests.",
+    )

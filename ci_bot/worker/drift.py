@@ -1,0 +1,70 @@
+"""Telling the pull request's own changes from what prod has not yet taken over from the base.
+
+Decided from the list of changed files and the lineage, not by loading the base a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ci_bot.contracts.plan import ChangeType
+from ci_bot.worker.planning import Planned
+
+# A change in one of these can change any model, so nothing can be called drift any more.
+_REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml", "sqlmesh.yml")
+_SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Which changed models the pull request can have caused; None where its files are unknown."""
+
+    caused: frozenset[str] | None
+
+    @classmethod
+    def of(cls, planned: Planned, changed_files: Sequence[str] | None, repository: Path) -> Drift:
+        """Follows the changed files through the lineage to every model that they can reach."""
+        if changed_files is None or any(_reaches_all(path) for path in changed_files):
+            return cls(None)
+        files = {str(repository / path) for path in changed_files}
+        caused = {
+            snapshot.name
+            for snapshot in planned.snapshots.values()
+            if str(snapshot.node._path) in files or _seed_path(snapshot) in files
+        }
+        pending = list(caused)
+        readers: dict[str, list[str]] = {}
+        for snapshot in planned.snapshots.values():
+            for parent in snapshot.node.depends_on:
+                readers.setdefault(parent, []).append(snapshot.name)
+        while pending:
+            for reader in readers.get(pending.pop(), ()):
+                if reader not in caused:
+                    caused.add(reader)
+                    pending.append(reader)
+        return cls(frozenset(caused))
+
+    def is_from_base(self, name: str, change: ChangeType, path: str | None) -> bool:
+        """Whether the difference between this model and prod cannot come from the pull request.
+
+        A removed model has no file to look for, so it counts as the pull request's own: calling a
+        removal drift by mistake would hide a danger.
+        """
+        return change != "removed" and self.caused is not None and name not in self.caused
+
+
+def _reaches_all(path: str) -> bool:
+    pure = PurePosixPath(path)
+    return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
+
+
+def _seed_path(snapshot: object) -> str | None:
+    node = getattr(snapshot, "node", None)
+    if node is None or not getattr(snapshot, "is_seed", False):
+        return None
+    kind = getattr(node, "kind", None)
+    path = getattr(kind, "path", None)
+    folder = Path(node._path).parent if node._path else None
+    return str((folder / path).resolve()) if path and folder else None

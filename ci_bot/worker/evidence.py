@@ -1,0 +1,149 @@
+"""What an apply shows of the data it built: row counts and the diff against prod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.contracts.apply import TableDiff
+from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.worker import objects
+from ci_bot.worker.catalog import Catalog, Relation
+from ci_bot.worker.describe import Names
+from ci_bot.worker.diff.grain import grain_columns
+from ci_bot.worker.diff.plan import Budget, Candidate, Controls, compare_models
+from ci_bot.worker.diff.spark_port import SparkPort, side_by_side
+from ci_bot.worker.diff.spec import DiffSpec, TimeWindow
+from ci_bot.worker.planning import Planned
+
+# A diff reads both tables; beyond this it is a job of its own, and the largest are left out.
+MAX_ROWS = 2_000_000_000
+NO_TABLE_DIFF = "The input `table-diff` is false."
+
+
+@dataclass
+class Evidence:
+    """Row counts by model, and one data diff per changed model."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    diffs: list[TableDiff] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What collecting needs: how to tell, when to stop, and a clock in seconds."""
+
+    progress: Callable[[str, str, int | None, int | None], None]
+    stop: Callable[[], bool]
+    now: Callable[[], float]
+
+
+def collect(
+    ask: ApplyAsk, context: Any, planned: Planned, names: Names, catalog: Catalog, ports: Ports
+) -> Evidence:
+    """Counts the rows of every promoted model that changed, and compares it with prod.
+
+    Aggregates only: no row leaves the warehouse, and nothing is written into it.
+    """
+    changed = {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
+    here = _views(context, planned.plan.environment)
+    relations = {view: name for name, view in here.items() if name in changed}
+    ports.progress("evidence", f"counting the rows of {len(relations)} models", None, None)
+    counts = {relations[view]: n for view, n in catalog.count(list(relations)).items()}
+    rows = {names.of(name): count for name, count in counts.items()}
+    if not ask.table_diff:
+        skipped = [
+            TableDiff(model=name, compared=False, skipped_because=NO_TABLE_DIFF)
+            for name in sorted(rows)
+        ]
+        return Evidence(rows, skipped)
+    prod = context.state_reader.get_environment(c.PROD)
+    candidates = _candidates(context, planned, changed, here, _views(context, prod), names, counts)
+    total = len(candidates)
+    finished = 0
+
+    def done(diff: TableDiff) -> None:
+        nonlocal finished
+        finished += 1
+        ports.progress("evidence", f"compared {diff.model} with prod", finished, total)
+
+    session = context.engine_adapter.spark
+    port = SparkPort(session)
+    diffs = compare_models(
+        port,
+        candidates,
+        budget=Budget(rows=MAX_ROWS),
+        controls=Controls(
+            workers=side_by_side(session),
+            cancelled=ports.stop,
+            stop=port.cancel,
+            clock=ports.now,
+        ),
+        done=done,
+    )
+    return Evidence(rows, diffs)
+
+
+def _views(context: Any, environment: Any) -> dict[str, Relation]:
+    return objects.views_of(
+        environment, str(context.default_catalog), context.engine_adapter.dialect
+    )
+
+
+def _candidates(
+    context: Any,
+    planned: Planned,
+    changed: Mapping[str, Snapshot],
+    here: Mapping[str, Relation],
+    there: Mapping[str, Relation],
+    names: Names,
+    counts: Mapping[str, int],
+) -> list[Candidate]:
+    """What can be compared: models with a view on both sides, whose data can differ."""
+    diff = planned.plan.context_diff
+    stored = {
+        s.name: s for s in context.state_reader.get_snapshots(list(changed.values())).values()
+    }
+    found = []
+    for name in sorted(changed):
+        view, other = here.get(name), there.get(name)
+        if view is None:
+            continue
+        old = diff.modified_snapshots[name][1] if name in diff.modified_snapshots else None
+        unavailable = None
+        if other is None or old is None:
+            unavailable = "The model is new: prod has nothing to compare it with."
+        elif planned.shares_prod_table(changed[name]):
+            unavailable = "Only metadata changed: both sides read the same table."
+        found.append(
+            Candidate(
+                DiffSpec(
+                    model=names.of(name),
+                    prod=other.sql if other else view.sql,
+                    pr=view.sql,
+                    keys=grain_columns(changed[name].model.grains),
+                    window=_window(planned, stored.get(name, changed[name]), old),
+                ),
+                rows=2 * counts.get(name, 0),
+                unavailable=unavailable,
+            )
+        )
+    return found
+
+
+def _window(planned: Planned, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:
+    """The intervals of both sides, for models that are incremental by time."""
+    if old is None or not new.is_model or new.model.time_column is None:
+        return None
+    held = new.intervals if planned.deployable.is_deployable(new) else new.dev_intervals
+    column = new.model.time_column
+    return TimeWindow(
+        column=column.column.name,
+        prod=old.intervals,
+        pr=held,
+        format=column.format or c.DEFAULT_TIME_COLUMN_FORMAT,
+    )

@@ -1,0 +1,163 @@
+"""The bot's own record of every environment, beside SQLMesh's state (DESIGN 7).
+
+It is written before the first write of an apply, because an apply that dies leaves snapshots and
+tables but no environment record in SQLMesh's state; then only this row knows what to remove.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+from sqlglot import exp
+
+from ci_bot.contracts.base import Contract, Count, Name, Timestamp
+
+SCHEMA = "sqlmesh_ci_bot"
+VERSION = 1
+Phase = Literal["applying", "applied", "failed", "cleaning", "leftover", "removed"]
+
+
+class LedgerSnapshot(Contract):
+    """A snapshot of the environment; `ours` where this environment recorded it first."""
+
+    name: Name
+    identifier: Name
+    version: Name
+    dev_version: Name
+    ours: bool
+
+
+class LedgerObject(Contract):
+    """A schema, view or physical table, and whether it was there before the apply."""
+
+    kind: Literal["schema", "view", "table"]
+    catalog: Name
+    db: Name
+    name: str = ""
+    existed: bool
+
+
+class LedgerRow(Contract):
+    version: Literal[1] = 1
+    environment: Name
+    owner: Name
+    pr_number: Count | None
+    head_sha: Name | None
+    plan_id: Name | None
+    phase: Phase
+    gateway: Name
+    catalog: Name
+    suffix_target: Name
+    snapshots: list[LedgerSnapshot] = Field(default_factory=list)
+    objects: list[LedgerObject] = Field(default_factory=list)
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class RunRow(Contract):
+    """What one model's backfill took; the history that later estimates are made from."""
+
+    environment: Name
+    plan_id: Name | None
+    model: Name
+    version: Name
+    intervals: Count
+    batches: Count
+    seconds: float
+    rows: Count | None
+    bytes: Count | None
+    at: Timestamp
+
+
+class Ledger:
+    """Rows in a small schema of our own, through SQLMesh's engine adapter for its state."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._environments = exp.table_("_environments", db=SCHEMA)
+        self._runs = exp.table_("_runs", db=SCHEMA)
+        text = exp.DataType.build("text")
+        self._environment_columns = {"name": text, "owner": text, "phase": text, "document": text}
+        self._run_columns = {"model": text, "at": text, "document": text}
+
+    def exists(self) -> bool:
+        """Whether any run of ours has recorded anything in this state database."""
+        return bool(self._adapter.table_exists(self._environments))
+
+    def prepare(self) -> None:
+        """Creates the ledger's schema and tables where they are not there yet."""
+        if self.exists() and self._adapter.table_exists(self._runs):
+            return
+        self._adapter.create_schema(SCHEMA)
+        self._adapter.create_state_table(
+            self._environments, self._environment_columns, primary_key=("name",)
+        )
+        self._adapter.create_state_table(self._runs, self._run_columns)
+
+    def get(self, environment: str) -> LedgerRow | None:
+        """The row of an environment, None where there is none."""
+        if not self.exists():
+            return None
+        found = self._adapter.fetchone(
+            exp.select("document")
+            .from_(self._environments)
+            .where(exp.column("name").eq(exp.Literal.string(environment)))
+        )
+        return LedgerRow.model_validate_json(found[0]) if found else None
+
+    def all(self) -> list[LedgerRow]:
+        """Every environment that the ledger knows, by name."""
+        if not self.exists():
+            return []
+        rows = self._adapter.fetchall(exp.select("document").from_(self._environments))
+        return sorted(
+            (LedgerRow.model_validate_json(row[0]) for row in rows), key=lambda row: row.environment
+        )
+
+    def put(self, row: LedgerRow) -> None:
+        """Writes the row of an environment, replacing an older one."""
+        import pandas as pd
+
+        with self._adapter.transaction():
+            self._delete(row.environment)
+            self._adapter.insert_append(
+                self._environments,
+                pd.DataFrame(
+                    [
+                        {
+                            "name": row.environment,
+                            "owner": row.owner,
+                            "phase": row.phase,
+                            "document": row.to_json(),
+                        }
+                    ]
+                ),
+                target_columns_to_types=self._environment_columns,
+                track_rows_processed=False,
+            )
+
+    def delete(self, environment: str) -> None:
+        """Forgets an environment; nothing happens where there is no row."""
+        if self.exists():
+            self._delete(environment)
+
+    def _delete(self, environment: str) -> None:
+        self._adapter.delete_from(
+            self._environments, exp.column("name").eq(exp.Literal.string(environment))
+        )
+
+    def add_runs(self, runs: list[RunRow]) -> None:
+        """Appends to the history of what models cost."""
+        import pandas as pd
+
+        if not runs:
+            return
+        self._adapter.insert_append(
+            self._runs,
+            pd.DataFrame(
+                [{"model": run.model, "at": run.at, "document": run.to_json()} for run in runs]
+            ),
+            target_columns_to_types=self._run_columns,
+            track_rows_processed=False,
+        )

@@ -1,0 +1,68 @@
+"""Which schemas, views and physical tables an environment consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+
+from ci_bot.worker.catalog import Catalog, Relation
+from ci_bot.worker.ledger import LedgerObject
+
+
+def views_of(environment: Environment, default_catalog: str, dialect: str) -> dict[str, Relation]:
+    """The view of each promoted model of an environment, by SQLMesh's own naming rule."""
+    naming = environment.naming_info
+    found = {}
+    for info in sorted(environment.promoted_snapshots, key=lambda item: str(item.name)):
+        if not info.is_model or info.is_symbolic:
+            continue
+        name = info.qualified_view_name.for_environment(naming, dialect=dialect)
+        found[str(info.name)] = Relation.parse(name, default_catalog)
+    return found
+
+
+def physical_tables(
+    snapshots: Iterable[Snapshot], deployable: DeployabilityIndex, default_catalog: str
+) -> list[Relation]:
+    """The tables that building `snapshots` fills: prod's to be, or the `__dev` preview."""
+    return sorted(
+        {
+            Relation.parse(snapshot.table_name(deployable.is_deployable(snapshot)), default_catalog)
+            for snapshot in snapshots
+            if snapshot.is_model and not snapshot.is_symbolic and snapshot.version
+        }
+    )
+
+
+def ledger_objects(
+    views: Iterable[Relation], tables: Iterable[Relation], catalog: Catalog
+) -> list[LedgerObject]:
+    """Every object of an apply with whether it is there now, asked schema by schema."""
+    views, tables = list(views), list(tables)
+    schemas = sorted({(relation.catalog, relation.schema) for relation in [*views, *tables]})
+    present: dict[tuple[str, str], dict[str, Any]] = {}
+    found: list[LedgerObject] = []
+    for where in schemas:
+        exists = catalog.schema_exists(*where)
+        present[where] = dict(catalog.objects(*where)) if exists else {}
+        found.append(LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=exists))
+    groups: tuple[tuple[Literal["view", "table"], list[Relation]], ...] = (
+        ("view", views),
+        ("table", tables),
+    )
+    for kind, relations in groups:
+        for relation in relations:
+            names = {name.lower() for name in present[(relation.catalog, relation.schema)]}
+            found.append(
+                LedgerObject(
+                    kind=kind,
+                    catalog=relation.catalog,
+                    db=relation.schema,
+                    name=relation.name,
+                    existed=relation.name.lower() in names,
+                )
+            )
+    return found

@@ -1,0 +1,105 @@
+"""From SQLMesh's and Spark's exceptions to one sentence, a place in the code, and a next step."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ci_bot.contracts.base import Failure
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInput, BotError
+
+# A chain longer than this is a loop or noise; the root is found well before.
+MAX_CAUSES = 20
+MAX_LINES = 15
+LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The exception at the start of the chain, which names what really went wrong."""
+    current = error
+    for _ in range(MAX_CAUSES):
+        following = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
+        if following is None:
+            return current
+        current = following
+    return current
+
+
+def sentence(error: BaseException) -> str:
+    """The message of `error` without terminal colours, cut to what a reader needs."""
+    text = _ANSI.sub("", str(error)).strip() or type(error).__name__
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    # Spark appends the JVM's stack to its messages; the reader needs what stands before it.
+    for index, line in enumerate(lines):
+        if line.lstrip().startswith(("JVM stacktrace:", "at org.apache.", "\tat ")):
+            lines = lines[:index]
+            break
+    return "\n".join(lines[:MAX_LINES]) or type(error).__name__
+
+
+def spark_not_started(error: BaseException) -> BadInput:
+    """The failure where a Spark session could not be made: Java, a jar, or the configuration."""
+    return BadInput(
+        f"Spark does not start: {sentence(root_cause(error)).splitlines()[0]}",
+        hint="Check that Java 17 runs (JAVA_HOME, or `java` on the path) and that the gateway's "
+        "`spark.*` settings fit; what Java and Spark say about it stands in the log of this run.",
+        reason_code="spark_not_started",
+    )
+
+
+def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str | None, int | None]:
+    """File (relative to the repository) and line that an error message points at, if any."""
+    line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
+    for file in known_files:
+        if str(file) in message:
+            return _relative(file, repository), line
+    for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
+        path = Path(match.group(1))
+        if path.is_relative_to(repository):
+            return _relative(path, repository), line
+    return None, None
+
+
+def _relative(path: Path, repository: Path) -> str:
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
+
+
+def failure_of(
+    error: BaseException,
+    *,
+    stage: str,
+    repository: Path,
+    hint: str | None = None,
+    exit_code: int = EXIT_FAILED,
+    reason_code: str | None = None,
+) -> Failure:
+    """The contract's form of `error`: our own errors keep their words, others are put in order."""
+    if isinstance(error, BotError):
+        return Failure(
+            stage=stage,
+            reason_code=error.reason_code,
+            exit_code=error.exit_code,
+            message=error.message,
+            hint=error.hint,
+            path=error.path,
+            line=error.line,
+        )
+    message = sentence(error)
+    location = getattr(error, "location", None)
+    path, line = place(message, repository, [Path(location)] if location else [])
+    if location and path is None:
+        path = _relative(Path(location), repository)
+    # Absolute paths of the run's private copy mean nothing to the reader.
+    message = message.replace(f"{repository}/", "")
+    return Failure(
+        stage=stage,
+        reason_code=reason_code or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
+        exit_code=exit_code,
+        message=message,
+        hint=hint,
+        path=path,
+        line=line,
+    )

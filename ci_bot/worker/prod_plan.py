@@ -1,0 +1,128 @@
+"""The same head planned read-only against prod: what a merge would do, or why it would fail."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
+from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
+
+from ci_bot.contracts.plan import Backfill, Gap, ProdPlan
+from ci_bot.worker import describe, planning, times
+from ci_bot.worker.describe import Names
+from ci_bot.worker.planning import Interval, Planned
+from ci_bot.worker.problems import sentence
+
+
+def plan_prod(context: Any, planned: Planned, names: Names) -> ProdPlan:
+    """Plans prod without applying it.
+
+    What prod would still have to build is counted as if the PR environment were complete: tables
+    that it fills and that prod will reuse are taken off.
+    """
+    try:
+        plan: Plan = context.plan_builder(
+            c.PROD,
+            skip_tests=True,
+            skip_linter=True,
+            forward_only=planned.flags.forward_only or None,
+            allow_destructive_models=planned.flags.allow_destructive or None,
+        ).build()
+    except NoChangesPlanError:
+        return ProdPlan(changes=0, backfill=[], would_fail=False)
+    except SQLMeshError as error:
+        return ProdPlan(changes=0, backfill=[], would_fail=True, failure=sentence(error)[:4_000])
+    diff = plan.context_diff
+    count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
+    if plan.uncategorized:
+        waiting = ", ".join(sorted(names.of(snapshot.name) for snapshot in plan.uncategorized))
+        return ProdPlan(
+            changes=count,
+            backfill=[],
+            would_fail=True,
+            failure=f"These changes have no category: {waiting}.",
+        )
+    return ProdPlan(
+        changes=count,
+        backfill=_left_for_prod(plan, planned, names),
+        forward_only_schema_changes=sorted(
+            names.of(snapshot.name)
+            for snapshot in plan.snapshots.values()
+            if _alters_prod_table(plan, snapshot)
+        ),
+        gaps=_gaps(plan, names),
+        would_fail=False,
+    )
+
+
+def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
+    """Whether a merge changes the columns of the table that prod has now.
+
+    SQLMesh runs the migration for every version that shares prod's table, metadata changes
+    included; most of them alter nothing. Views are replaced, not altered.
+    """
+    if not snapshot.is_model or snapshot.is_view or not snapshot.requires_schema_migration_in_prod:
+        return False
+    _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
+    if old is None or not old.is_model:
+        return False
+    before, after = old.model.columns_to_types, snapshot.model.columns_to_types
+    unknown = before is None or after is None
+    return not snapshot.is_metadata if unknown else before != after
+
+
+def _left_for_prod(plan: Plan, planned: Planned, names: Names) -> list[Backfill]:
+    built = {
+        planned.snapshots[s_id].name: intervals
+        for s_id, intervals in planning.target_intervals(
+            planned, planned.changed, capped=True
+        ).items()
+        if planned.deployable.is_deployable(planned.snapshots[s_id])
+    }
+    left: dict[SnapshotId, list[Interval]] = {}
+    for item in plan.missing_intervals:
+        remaining = subtract(list(item.intervals), built.get(item.snapshot_id.name, []))
+        if remaining:
+            left[item.snapshot_id] = remaining
+    as_prod = Planned(
+        plan=plan,
+        window=planned.window,
+        flags=planned.flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=planned.versions_in_prod,
+        notes=(),
+    )
+    return describe.backfill(as_prod, left, names, reused=lambda snapshot: False)
+
+
+def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
+    """The parts of `wanted` that no interval of `built` covers; both half-open."""
+    remaining = sorted(wanted)
+    for start, end in sorted(built):
+        cut: list[Interval] = []
+        for first, last in remaining:
+            if last <= start or first >= end:
+                cut.append((first, last))
+                continue
+            if first < start:
+                cut.append((first, start))
+            if last > end:
+                cut.append((end, last))
+        remaining = cut
+    return remaining
+
+
+def _gaps(plan: Plan, names: Names) -> list[Gap]:
+    """Ranges that prod's table of a changed model lacks between intervals that it has."""
+    gaps = []
+    for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
+        if not old.is_model or not old.is_incremental:
+            continue
+        held = sorted(old.intervals)
+        for (_, end), (start, _) in pairwise(held):
+            if end < start:
+                gaps.append(Gap(model=names.of(name), start=times.iso(end), end=times.iso(start)))
+    return gaps

@@ -1,0 +1,149 @@
+"""What happens while a plan is executed: batches, audits, failures, and how far it got."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sqlmesh.core.console import NoopConsole
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.contracts.apply import AppliedModel, AuditTotals, ModelAudit
+from ci_bot.worker.compat import AuditOutcome
+from ci_bot.worker.describe import Names
+
+ReportProgress = Callable[[str, int, int], None]
+AuditStatus = Literal["passed", "failed", "skipped"]
+
+
+@dataclass
+class ModelRecord:
+    """The batches of one model, as they finish."""
+
+    table: str
+    batches: int
+    intervals: int
+    done: int = 0
+    seconds: float = 0.0
+    audits: dict[str, ModelAudit] = field(default_factory=dict)
+
+
+class Recorder(NoopConsole):
+    """SQLMesh's console, turned into records and progress lines. Called from several threads."""
+
+    def __init__(self, names: Names, progress: ReportProgress) -> None:
+        super().__init__()
+        self._names = names
+        self._progress = progress
+        self._lock = threading.Lock()
+        self.models: dict[str, ModelRecord] = {}
+        self.failures: list[BaseException] = []
+        self.promoting = False
+        self.promoted = False
+        self._total = 0
+        self._done = 0
+
+    def expect(self, model: str, table: str, intervals: int, batches: int) -> None:
+        """Announces a model whose table will be built."""
+        self.models.setdefault(model, ModelRecord(table, batches, intervals))
+
+    def start_evaluation_progress(
+        self, batched_intervals: dict[Snapshot, Any], *args: Any, **kwargs: Any
+    ) -> None:
+        with self._lock:
+            self._total = sum(len(batches) for batches in batched_intervals.values())
+            self._done = 0
+            for snapshot, batches in batched_intervals.items():
+                record = self.models.get(self._names.of(snapshot.name))
+                if record is not None:
+                    record.batches = len(batches)
+
+    def update_snapshot_evaluation_progress(
+        self,
+        snapshot: Snapshot,
+        interval: Any,
+        batch_idx: int,
+        duration_ms: int | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        name = self._names.of(snapshot.name)
+        with self._lock:
+            self._done += 1
+            record = self.models.get(name)
+            part = ""
+            if record is not None:
+                record.done += 1
+                record.seconds += (duration_ms or 0) / 1000
+                part = f" {record.done}/{record.batches}" if record.batches > 1 else ""
+            done, total = self._done, self._total
+        if duration_ms is not None:
+            self._progress(f"{name}{part} in {duration_ms / 1000:.1f}s", done, total)
+
+    def log_failed_models(self, errors: Sequence[BaseException]) -> None:
+        self.failures.extend(errors)
+
+    def start_promotion_progress(self, *args: Any, **kwargs: Any) -> None:
+        self.promoting = True
+        self._progress("updating the virtual layer", self._done, self._total)
+
+    def stop_promotion_progress(self, success: bool = True) -> None:
+        self.promoted = success
+
+    def on_audits(self, snapshot: Snapshot, outcomes: Sequence[AuditOutcome]) -> None:
+        """Adds the audits of one batch; a failure in any batch is a failure of the audit."""
+        with self._lock:
+            record = self.models.setdefault(
+                self._names.of(snapshot.name),
+                ModelRecord(table=self._names.of(snapshot.name), batches=0, intervals=0),
+            )
+            seen: Counter[str] = Counter()
+            for outcome in outcomes:
+                # A model can name an audit twice, with other arguments; they keep their order.
+                seen[outcome.audit] += 1
+                key = f"{outcome.audit} {seen[outcome.audit]}"
+                record.audits[key] = _merged(record.audits.get(key), outcome)
+
+    def applied(self, rows: dict[str, int]) -> list[AppliedModel]:
+        """The models that were built, slowest first."""
+        found = [
+            AppliedModel(
+                model=name,
+                table=record.table,
+                intervals=record.intervals,
+                batches=record.batches,
+                seconds=round(record.seconds, 3),
+                rows=rows.get(name),
+                audits=sorted(record.audits.values(), key=lambda audit: audit.audit),
+            )
+            for name, record in self.models.items()
+        ]
+        return sorted(found, key=lambda model: (-model.seconds, model.model))
+
+    def audit_totals(self, expected: int) -> AuditTotals:
+        """Counts over all models; what was expected and never ran is `not_run`, not passed."""
+        audits = [audit for record in self.models.values() for audit in record.audits.values()]
+        passed = sum(audit.status == "passed" for audit in audits)
+        failed = [audit for audit in audits if audit.status == "failed"]
+        return AuditTotals(
+            passed=passed,
+            failed=len(failed),
+            blocking_failed=sum(audit.blocking for audit in failed),
+            not_run=max(0, expected - passed - len(failed)),
+        )
+
+
+def _merged(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
+    rows = outcome.failed_rows
+    if before is not None and before.failed_rows is not None:
+        rows = (rows or 0) + before.failed_rows
+    status: AuditStatus = "skipped" if rows is None else "failed" if rows else "passed"
+    return ModelAudit(
+        audit=outcome.audit,
+        blocking=outcome.blocking,
+        status=status,
+        failed_rows=rows,
+    )

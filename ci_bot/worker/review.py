@@ -1,0 +1,315 @@
+"""A review: what would change, read-only, with Spark asleep."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+import sqlmesh
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
+
+import ci_bot
+from ci_bot.contracts.base import Versions
+from ci_bot.contracts.messages import ReviewAsk
+from ci_bot.contracts.plan import Backfill, ColumnChange, Cost, Lineage
+from ci_bot.contracts.report import Project, ReviewFacts
+from ci_bot.errors import BadInput
+from ci_bot.worker import baseline, checks, describe, planning, prod_plan, project, times
+from ci_bot.worker.drift import Drift
+from ci_bot.worker.planning import Interval, Planned, Wish
+from ci_bot.worker.project import Clock, OpenProject, Place
+from ci_bot.worker.rule_inputs import rule_inputs
+from ci_bot.worker.rules import column_changes, find
+from ci_bot.worker.stage_list import describe_stages
+
+Report = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a review needs from its surroundings."""
+
+    clock: Clock
+    progress: Report
+    on_spark_start: Callable[[], None]
+
+
+def place_of(ask: Any, projects: list[str], cache_name: str = "") -> Place:
+    """The directories of a run, from its request."""
+    workplace = ask.workplace
+    cache = Path(workplace.cache_dir)
+    return Place(
+        projects=tuple(Path(path) for path in projects),
+        repository=Path(workplace.repository),
+        cache_dir=cache / cache_name if cache_name else cache,
+        scratch_dir=Path(workplace.scratch_dir),
+        gateway=ask.gateway,
+    )
+
+
+def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
+    """Plans the project against prod and describes what it found.
+
+    Raises:
+        BotError: bad input, a state that cannot be used, a lock.
+        SQLMeshError: the project does not load or SQLMesh refuses to plan it.
+    """
+    opened = open_for_review(ask, ports)
+    context = opened.context
+    names = describe.Names(context.default_catalog, context.default_dialect)
+    repository = Path(ask.workplace.repository)
+    clock = ports.clock
+    ports.progress("plan", f"planning {len(context.models)} models against prod")
+    wish = Wish(
+        environment=ask.environment,
+        flags=ask.flags,
+        start=ask.start,
+        end=ask.end,
+        execution_time=ask.execution_time,
+    )
+    with clock.phase("plan"):
+        planned = planning.plan_against_prod(context, wish)
+    facts = _Facts(opened, planned, names, repository, ask, clock)
+    with clock.phase("describe"):
+        described = facts.plan_parts()
+    ports.progress("checks", "running the linter and the unit tests")
+    checked = checks.run_checks(context, planned, names, repository, clock)
+    with clock.phase("rules"):
+        found = find(
+            rule_inputs(opened, planned, facts.drift, ask, config_before=opened.config_before)
+        )
+    with clock.phase("prod plan"):
+        merged = prod_plan.plan_prod(context, planned, names) if planned else None
+    return ReviewFacts(
+        project=Project(
+            paths=[project.shown(Path(path), place_of(ask, ask.projects)) for path in ask.projects],
+            gateway=context.selected_gateway,
+            dialect=context.default_dialect,
+            models=len(context.models),
+        ),
+        environment=ask.environment,
+        baseline=opened.baseline,
+        prod_plan=merged,
+        findings=found,
+        checks=checked,
+        environment_now=facts.environment_now(),
+        notes=facts.notes(),
+        versions=versions(opened),
+        timings=dict(clock.phases),
+        **described,
+    )
+
+
+def open_for_review(ask: ReviewAsk, ports: Ports) -> OpenProject:
+    """Opens the project on the baseline that was asked for. What `auto` means, the bot decides."""
+    place = place_of(ask, ask.projects)
+    if ask.baseline != "base-branch":
+        return project.open_project(
+            place, write=False, clock=ports.clock, on_spark_start=ports.on_spark_start
+        )
+    if not ask.base_projects:
+        raise BadInput(
+            "A review against the base branch needs the base commit, which the checkout lacks.",
+            hint="Check out with `fetch-depth: 2`, so that the merge commit has its first parent.",
+            reason_code="no_base",
+        )
+    execution = (
+        times.milliseconds(ask.execution_time) if ask.execution_time else times.now_milliseconds()
+    )
+    base = place_of(ask, ask.base_projects, cache_name="base")
+    state, config = baseline.state_from_base(base, place, clock=ports.clock, execution=execution)
+    opened = project.open_on_state(
+        place, state, clock=ports.clock, on_spark_start=ports.on_spark_start
+    )
+    opened.config_before = config
+    return opened
+
+
+@dataclass
+class _Facts:
+    """The parts of the answer that are computed from one plan."""
+
+    opened: OpenProject
+    planned: Planned | None
+    names: describe.Names
+    repository: Path
+    ask: ReviewAsk
+    clock: Clock
+
+    @cached_property
+    def drift(self) -> Drift:
+        if self.planned is None:
+            return Drift(None)
+        return Drift.of(self.planned, self.ask.changed_files, self.repository)
+
+    def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
+        """Column changes of a model, with the models that still read what is gone."""
+        models = self.opened.context.models
+        readers: dict[str, list[Any]] = {}
+        for model in models.values():
+            for parent in model.depends_on:
+                readers.setdefault(parent, []).append(model)
+
+        def columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
+            if old is None or not new.is_model or not old.is_model:
+                return []
+            found = column_changes(old.node, new.node, readers.get(new.name, ()))
+            return [
+                change.model_copy(update={"readers": [self.names.of(r) for r in change.readers]})
+                for change in found
+            ]
+
+        return columns
+
+    def plan_parts(self) -> dict[str, Any]:
+        """Everything that the plan gives; the stages last, because they change its snapshots."""
+        planned = self.planned
+        if planned is None:
+            return _no_plan()
+        uncategorized = bool(planned.plan.uncategorized)
+        wanted: dict[SnapshotId, list[Interval]] = (
+            {} if uncategorized else planning.target_intervals(planned, self._built(), capped=True)
+        )
+        backfill = self._backfill(wanted)
+        work = [] if uncategorized else self._backfill(self._missing())
+        parts: dict[str, Any] = {
+            "identity": None
+            if uncategorized or self.opened.baseline == "base-branch"
+            else planning.identity_of(
+                self.opened.context,
+                planned,
+                state_schema_version=self.opened.state.schema_version,
+            ),
+            "changes": describe.changes(
+                planned,
+                self.names,
+                repository=self.repository,
+                columns=self._columns(),
+                is_from_base=self.drift.is_from_base,
+            ),
+            "backfill": backfill,
+            "work": work,
+            "restatements": describe.restatements(planned, self.names),
+            "statements": describe.statements(planned),
+            "lineage": describe.lineage(planned, self.names),
+            "cost": first_estimate(work),
+        }
+        parts["stages"] = (
+            []
+            if uncategorized
+            else describe_stages(planning.stages_of(self.opened.context, planned), self.names)
+        )
+        return parts
+
+    def _built(self) -> list[Snapshot]:
+        """Changed snapshots that get a table of their own (metadata changes share prod's)."""
+        planned = self.planned
+        return [
+            snapshot
+            for snapshot in (planned.changed if planned else ())
+            if planned
+            and snapshot.is_model
+            and not snapshot.is_symbolic
+            and not planned.shares_prod_table(snapshot)
+            and planned.plan.is_selected_for_backfill(snapshot.name)
+            and not planned.plan.skip_backfill
+        ]
+
+    def _missing(self) -> dict[SnapshotId, list[Interval]]:
+        planned = self.planned
+        if planned is None or planned.plan.skip_backfill:
+            return {}
+        return {item.snapshot_id: list(item.intervals) for item in planned.plan.missing_intervals}
+
+    def _backfill(self, intervals: dict[SnapshotId, list[Interval]]) -> list[Backfill]:
+        if self.planned is None:
+            return []
+        return describe.backfill(self.planned, intervals, self.names, reused=lambda snapshot: True)
+
+    def environment_now(self) -> str | None:
+        """How the plan differs from what the environment holds already."""
+        stored = self.opened.context.state_reader.get_environment(self.ask.environment)
+        if stored is None or self.opened.baseline != "state":
+            return None
+        held = {info.name: info.snapshot_id for info in stored.promoted_snapshots}
+        wanted = (
+            {
+                info.name: info.snapshot_id
+                for info in self.planned.plan.environment.promoted_snapshots
+            }
+            if self.planned
+            else {}
+        )
+        different = sum(held.get(name) != s_id for name, s_id in wanted.items())
+        gone = len(held.keys() - wanted.keys())
+        if not different and not gone:
+            return f"{self.ask.environment} already holds exactly this plan's models."
+        return (
+            f"{self.ask.environment} exists: {different} of its views would change and {gone} "
+            "would be removed."
+        )
+
+    def notes(self) -> list[str]:
+        notes = list(self.planned.notes) if self.planned else []
+        if self.opened.baseline == "empty":
+            notes.append("There is no prod yet: everything is new.")
+        elif self.opened.baseline == "base-branch":
+            notes.append(
+                "Compared with the base branch's project, not with prod's state: nothing is known "
+                "of prod's data, and this plan can be applied only after a review with state."
+            )
+        elif not self.opened.has_prod:
+            notes.append("The state holds no prod environment yet: everything is new.")
+        if self.opened.spark_started:
+            notes.append("Spark was started for this review.")
+        return notes
+
+
+def _no_plan() -> dict[str, Any]:
+    return {
+        "identity": None,
+        "changes": [],
+        "backfill": [],
+        "work": [],
+        "restatements": [],
+        "statements": [],
+        "lineage": Lineage(),
+        "cost": first_estimate([]),
+        "stages": [],
+    }
+
+
+def first_estimate(work: list[Backfill]) -> Cost:
+    """The amount of work as far as the plan knows it. Time is unknown without recorded runs."""
+    return Cost(
+        intervals=sum(item.intervals for item in work),
+        batches=sum(item.batches for item in work),
+        tables_rebuilt=sum(item.action == "full_refresh" for item in work),
+        confidence="unknown",
+        basis="Counted from the plan. No recorded runs of these models, so time is unknown.",
+    )
+
+
+def versions(opened: OpenProject | None) -> Versions:
+    """What computed the answer. PySpark's version is read without importing it."""
+    from importlib import metadata
+
+    try:
+        pyspark: str | None = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        pyspark = None
+    return Versions(
+        ci_bot=ci_bot.__version__,
+        python=platform.python_version(),
+        sqlmesh=sqlmesh.__version__,
+        sqlglot=sqlglot.__version__,
+        pyspark=pyspark,
+        state_schema=opened.state.schema_version if opened else None,
+        state_sqlmesh=opened.state.sqlmesh_version if opened else None,
+        state_engine=opened.state.engine if opened else None,
+    )

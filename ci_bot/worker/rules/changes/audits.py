@@ -1,0 +1,132 @@
+"""Audits that a change takes away or makes weaker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.worker.rules.columns import known_types
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.strictness import Verdict, compare_arguments, compare_queries
+
+REMOVED = rule("removed-audit", "An audit was removed", "high", "change")
+WEAKENED = rule("weakened-audit", "An audit was weakened", "high", "change")
+
+
+def _gone(pair: Pair) -> tuple[list[str], bool]:
+    """Promises that the head no longer makes, and whether one of them stopped the run."""
+    old, new = pair.promises
+    types = known_types(pair.after)
+    left = None if types is None else set(types)
+    lost: list[str] = []
+    blocking = False
+    for column, stops in old.not_null.items():
+        # A dropped column takes its audits with it.
+        if column not in new.not_null and (left is None or column in left):
+            lost.append(f"not_null({column})")
+            blocking = blocking or stops
+    for key, stops in old.unique.items():
+        if not new.makes_unique(key) and (left is None or key <= left):
+            lost.append(f"unique({', '.join(sorted(key))})")
+            blocking = blocking or stops
+    for call, stops in old.other.items():
+        name = call.partition("(")[0]
+        if not any(kept.partition("(")[0] == name for kept in new.other) and (
+            name not in new.skipped
+        ):
+            lost.append(call)
+            blocking = blocking or stops
+    return lost, blocking
+
+
+def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """An audit that is attached no more."""
+    lost, blocking = _gone(pair)
+    wider = _wider_keys(pair)
+    lost = [item for item in lost if item not in wider]
+    if lost:
+        yield Sight(
+            REMOVED,
+            f"No longer checked: {names(lost)}."
+            + ("" if blocking else " None of them stopped a run."),
+            "the audits are back, or their owner agrees that they may go",
+            severity=None if blocking else "medium",
+            model=pair.after,
+            anchors=("audits", "grain", "name"),
+        )
+
+
+def _wider_keys(pair: Pair) -> set[str]:
+    """Lost promises whose key is now checked together with more columns: weaker, not gone."""
+    old, new = pair.promises
+    return {
+        f"unique({', '.join(sorted(key))})"
+        for key in old.unique
+        if not new.makes_unique(key) and any(key < other for other in new.unique)
+    }
+
+
+def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """An audit that is attached and checks less, or stops nothing any more."""
+    old, new = pair.promises
+    weaker: list[str] = []
+    weaker += [f"{name} is skipped" for name in sorted(new.skipped - old.skipped)]
+    for before, after in ((old.not_null, new.not_null), (old.other, new.other)):
+        weaker += [
+            f"{name} no longer stops a run"
+            for name, stops in before.items()
+            if stops and name in after and not after[name]
+        ]
+    weaker += [
+        f"unique({', '.join(sorted(key))}) no longer stops a run"
+        for key, stops in old.unique.items()
+        if stops and key in new.unique and not new.unique[key]
+    ]
+    weaker += [f"{item} is checked with more columns only" for item in sorted(_wider_keys(pair))]
+    if weaker:
+        yield Sight(
+            WEAKENED,
+            f"Checks less: {names(weaker)}.",
+            "the audit is as strict as before, or its owner agrees",
+            model=pair.after,
+            anchors=("audits",),
+        )
+    yield from _rewritten(pair)
+
+
+def _rewritten(pair: Pair) -> Iterator[Sight]:
+    """Audits with other arguments or another query; stricter ones are fine."""
+    old, new = pair.promises
+    verdicts: dict[str, Verdict] = {
+        name: compare_queries(text, new.queries[name], pair.after.dialect)
+        for name, text in old.queries.items()
+        if name in new.queries and _plain(new.queries[name]) != _plain(text)
+    }
+    for call in old.other:
+        name = call.partition("(")[0]
+        again = [other for other in new.other if other.partition("(")[0] == name]
+        if call in new.other or not again:
+            continue
+        # What an argument of a project's own audit means, only the project knows.
+        known = len(again) == 1 and name not in old.queries
+        verdicts[call] = (
+            compare_arguments(old.arguments[call], new.arguments[again[0]]) if known else "unknown"
+        )
+    weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
+    unclear = sorted(name for name, verdict in verdicts.items() if verdict == "unknown")
+    if weaker or unclear:
+        told = [f"{names(weaker)} lets more pass"] if weaker else []
+        told += [f"{names(unclear)} checks something else"] if unclear else []
+        yield Sight(
+            WEAKENED,
+            f"Than before, {' and '.join(told)}.",
+            "its owner agrees with the new condition",
+            model=pair.after,
+            anchors=("audits",),
+        )
+
+
+def _plain(text: str) -> str:
+    return "".join(text.lower().split()).rstrip(";")

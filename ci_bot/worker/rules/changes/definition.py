@@ -1,0 +1,263 @@
+"""Changes of the MODEL block that alter what is computed, when, or how safely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from ci_bot.worker.rules.audits import column_names, promises
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.queries import outer
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+KIND = rule("kind-changed", "The kind of the model changes", "high", "change")
+TIME_COLUMN = rule("time-column-changed", "The time column changes", "high", "change")
+UNIQUE_KEY = rule("unique-key-not-unique", "The new unique key may not be unique", "high", "change")
+START = rule("start-moved-later", "The history starts later", "high", "change")
+LOOKBACK = rule("lookback-removed", "Late data are looked for less", "high", "change")
+CRON = rule("cron-changed", "The schedule changes", "low", "change")
+DIALECT = rule("model-dialect-changed", "The model is read in another dialect", "high", "change")
+GATEWAY = rule("model-gateway-changed", "The model moves to another gateway", "high", "change")
+IGNORED = rule("lint-rules-ignored", "The model ignores more lint rules", "high", "change")
+
+_WEIGHTY = frozenset({"FULL", "VIEW"})
+SLOWER = 2
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model.kind.name, "value", model.kind.name))
+
+
+def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Tables that become views, increments that become full builds, and back."""
+    old, new = _name(pair.before), _name(pair.after)
+    if old == new:
+        return
+    yield Sight(
+        KIND,
+        f"{old} becomes {new}: "
+        + (
+            "nothing is stored any more, and every reader computes it."
+            if new == "VIEW"
+            else "the table is built anew, and each run writes it in another way."
+        ),
+        "the owner confirms the new kind and its cost",
+        severity="medium" if {old, new} <= _WEIGHTY else None,
+        model=pair.after,
+        anchors=("kind",),
+    )
+
+
+def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """The column that intervals are deleted and written by."""
+    old, new = pair.before.time_column, pair.after.time_column
+    if old is None or new is None:
+        return
+    before, after = old.column.name, new.column.name
+    if before.lower() != after.lower():
+        yield Sight(
+            TIME_COLUMN,
+            f"Intervals are written by `{after}`, no longer by `{before}`: rows that are stored "
+            "under the old column are neither found nor replaced, and readers filter on the old.",
+            "the table is built anew, and readers filter on the new column",
+            model=pair.after,
+            anchors=("time_column",),
+        )
+    elif old.format != new.format:
+        yield Sight(
+            TIME_COLUMN,
+            f"The format of `{after}` changes from {old.format} to {new.format}.",
+            "the stored values have the new format",
+            model=pair.after,
+            anchors=("time_column",),
+        )
+
+
+def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Another key for the merge, without anything that proves it."""
+    old = frozenset(column_names(pair.before.unique_key))
+    new = frozenset(column_names(pair.after.unique_key))
+    if not old or not new or old == new:
+        return
+    if promises(pair.after).makes_unique(new) or _groups_by(pair, new):
+        yield Sight(
+            UNIQUE_KEY,
+            f"The key changes from {names(old)} to {names(new)}; rows stored under the old key "
+            "stay beside the new ones.",
+            "the table is built anew",
+            severity="medium",
+            model=pair.after,
+            anchors=("unique_key",),
+        )
+        return
+    proof = "fewer columns" if new < old else "other columns"
+    if old < new:
+        yield Sight(
+            UNIQUE_KEY,
+            f"The key grows from {names(old)} to {names(new)}: one `{sorted(old)[0]}` may now have "
+            "several rows.",
+            "readers expect several rows for each of the old keys",
+            model=pair.after,
+            anchors=("unique_key",),
+        )
+        return
+    yield Sight(
+        UNIQUE_KEY,
+        f"The key changes from {names(old)} to {names(new)} ({proof}), and nothing shows that it "
+        "is unique: rows that share it overwrite or close each other.",
+        "an audit proves the new key, or the old one is back",
+        model=pair.after,
+        anchors=("unique_key",),
+    )
+
+
+def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
+    """Whether the query groups by the key, or a grain that the old version had says so."""
+    if any(grain and grain <= key for grain in grain_of(pair.before)):
+        return True
+    query = pair.query_after
+    branches = outer(query.root) if query is not None else []
+    if len(branches) != 1:
+        return False
+    group = branches[0].expression.args.get("group")
+    if group is None:
+        return False
+    grouped = {item.sql() for item in group.expressions}
+    by_name = {
+        item.alias_or_name.lower()
+        for item in branches[0].expression.expressions
+        if item.unalias().sql() in grouped
+    }
+    return bool(by_name) and by_name <= key
+
+
+def start(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """A start that moves forward leaves a hole where history was."""
+    old, new = pair.before.start, pair.after.start
+    if str(old) == str(new) or pair.after.kind.is_view or pair.after.kind.is_symbolic:
+        return
+    rebuilt = pair.before.data_hash != pair.after.data_hash
+    if old is not None and new is None:
+        yield Sight(
+            START,
+            f"The start {old} is gone; the history now begins where that of the parents does, or "
+            "yesterday.",
+            "the model has its start back",
+            model=pair.after,
+            anchors=("kind", "name"),
+        )
+        return
+    if new is not None and (old is None or _later(old, new)):
+        if old is None and not pair.before.kind.is_incremental:
+            return
+        yield Sight(
+            START,
+            f"The history starts at {new}"
+            + (f", no longer at {old}" if old is not None else ", where it had no bound before")
+            + (
+                ": the table is built anew, and what is older will be missing."
+                if rebuilt
+                else ": what is older is never computed or restated again."
+            ),
+            "the owner confirms that the older history may go",
+            model=pair.after,
+            anchors=("start",),
+        )
+
+
+def _later(old: Any, new: Any) -> bool:
+    from sqlmesh.utils.date import to_datetime
+
+    base = datetime(2000, 1, 1)
+    try:
+        return bool(to_datetime(new, relative_base=base) > to_datetime(old, relative_base=base))
+    except (ValueError, TypeError):
+        return False
+
+
+def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Intervals that are read once more for data that come late."""
+    old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
+    if new < old and pair.after.kind.is_incremental:
+        yield Sight(
+            LOOKBACK,
+            f"lookback falls from {old} to {new}: data that arrive later than that are never read.",
+            "the source delivers nothing late, or the lookback is back",
+            model=pair.after,
+            anchors=("lookback", "kind"),
+        )
+
+
+def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Another schedule: the same data at another time, or less often."""
+    if pair.before.cron == pair.after.cron:
+        return
+    old, new = _period(pair.before), _period(pair.after)
+    rarer = old is not None and new is not None and new >= SLOWER * old
+    yield Sight(
+        CRON,
+        f"The schedule changes from {pair.before.cron} to {pair.after.cron}"
+        + (": readers see new data later than before." if rarer else "."),
+        "readers expect the new schedule",
+        severity="medium" if rarer else None,
+        model=pair.after,
+        anchors=("cron",),
+    )
+
+
+def _period(model: Any) -> float | None:
+    """Seconds between two runs, seen from a fixed day."""
+    try:
+        first = model.croniter(datetime(2024, 1, 1)).get_next()
+        second = model.croniter(first).get_next()
+        return float((second - first).total_seconds())
+    except Exception:  # a schedule that cannot be read is SQLMesh's to refuse
+        return None
+
+
+def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """The same text, read or run elsewhere."""
+    # A changed default is one finding on the project, not one on each of its models.
+    path, files = inputs.path_of(pair.after), inputs.changed_files
+    default_moved = pair.after.dialect == inputs.default_dialect and (
+        files is None or path not in files
+    )
+    if pair.before.dialect != pair.after.dialect and not default_moved:
+        yield Sight(
+            DIALECT,
+            f"Read as {pair.after.dialect or 'the default dialect'}, no longer as "
+            f"{pair.before.dialect}: division, functions and quotes may mean other things.",
+            "the rendered query is the same, or means what it should",
+            model=pair.after,
+            anchors=("dialect",),
+        )
+    if pair.before.gateway != pair.after.gateway:
+        yield Sight(
+            GATEWAY,
+            f"Runs on gateway {pair.after.gateway or '(default)'}, no longer on "
+            f"{pair.before.gateway or '(default)'}: its table is built in another place.",
+            "the owner confirms the new place",
+            model=pair.after,
+            anchors=("gateway",),
+        )
+
+
+def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Lint rules that no longer look at this model."""
+    # Stored models do not keep the setting, so only the file can say what is new.
+    path = inputs.path_of(pair.after)
+    if path is None or inputs.changed_files is None or path not in inputs.changed_files:
+        return
+    old = (inputs.text_before(path) or "").lower()
+    if pair.after.ignored_rules and "ignored_rules" not in old:
+        yield Sight(
+            IGNORED,
+            f"The linter skips {names(pair.after.ignored_rules)} on this model.",
+            "the rule is satisfied, or a reviewer agrees",
+            model=pair.after,
+            anchors=("ignored_rules",),
+        )

@@ -1,0 +1,117 @@
+"""Who may see what, and statements that do more than compute a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.personal import exposed
+from ci_bot.worker.rules.queries import short
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.statements import Danger, judged, model_statements
+
+GRANTS = rule("grants-changed", "Rights on the model change", "high", "change")
+PERSONAL = rule("personal-data-exposed", "Personal data reach a model", "high", "change")
+STATEMENT = rule(
+    "destructive-statement", "A statement destroys or writes data", "blocker", "change"
+)
+
+_OWN = re.compile(r"@this_model|\{\{\s*this\s*\}\}", re.IGNORECASE)
+
+
+def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Rights that are given or taken."""
+    old, new = _rights(pair.before), _rights(pair.after)
+    if old == new:
+        return
+    given, taken = sorted(new - old), sorted(old - new)
+    told = [f"{right} to {who}" for right, who in given]
+    told += [f"no longer {right} to {who}" for right, who in taken]
+    yield Sight(
+        GRANTS,
+        f"Rights change: {names(told)}.",
+        "the owner of the data agrees",
+        model=pair.after,
+        anchors=("grants",),
+    )
+
+
+def _rights(model: Any) -> set[tuple[str, str]]:
+    config = model.grants or {}
+    return {(right, str(who)) for right, whom in config.items() for who in whom}
+
+
+def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Columns about people that the model did not show before."""
+    yield from exposed_by(pair.after, pair.before, pair, inputs)
+
+
+def exposed_by(after: Any, before: Any, pair: Pair | None, inputs: RuleInputs) -> Iterator[Sight]:
+    """Personal columns of `after` that `before` (None for a new model) has not."""
+    queries = pair.queries if pair is not None else None
+    new = exposed(after, queries)
+    old = exposed(before, queries) if before is not None else {}
+    came = {name: source for name, source in new.items() if name not in old}
+    if not came:
+        return
+    parents = [inputs.after.get(name) for name in after.depends_on]
+    # Taking data in is what staging is for; passing them on is a decision.
+    lands = bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
+    yield Sight(
+        PERSONAL,
+        f"Personal data: {names(came)}"
+        + (
+            f" (from {names(short(s) if '.' in s else s for s in set(came.values()) if s)})"
+            if any(came.values())
+            else ""
+        )
+        + (
+            " are taken in from the source."
+            if lands
+            else " leave the models that held them and reach the readers of this one."
+        ),
+        "who may see them is settled, or they are hashed or left out",
+        severity="low" if lands else None,
+        model=after,
+        anchors=tuple(came),
+    )
+
+
+def statements(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Statements before, after, or on the virtual update of a model."""
+    yield from statements_of(pair.after, pair.before)
+
+
+def statements_of(after: Any, before: Any) -> Iterator[Sight]:
+    """New statements of `after` that destroy or write something."""
+    known = {text for _, text in model_statements(before)} if before is not None else set()
+    for when, text in model_statements(after):
+        if text in known:
+            continue
+        danger = judged(text, after.dialect)
+        if danger is None:
+            continue
+        yield Sight(
+            STATEMENT,
+            f"A new {when} statement: {danger.what}."
+            + (
+                " It runs with every evaluation of the model, also when a PR environment is built."
+                if danger.severity == "blocker"
+                else ""
+            ),
+            "the statement is gone, or a person has run it once instead",
+            severity=_weight(danger, text),
+            model=after,
+            anchors=(*danger.anchors, *text.split()[:1]),
+        )
+
+
+def _weight(danger: Danger, text: str) -> Any:
+    """A statement on the model's own table is bad; one on another table is worse."""
+    if danger.severity == "blocker" and _OWN.search(text):
+        return "high"
+    return danger.severity

@@ -1,0 +1,107 @@
+"""Forward-only models: production tables that a merge alters in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlmesh.core.schema_diff import get_schema_differ
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+DESTRUCTIVE = rule(
+    "forward-only-destructive",
+    "A forward-only table loses or retypes columns",
+    "blocker",
+    "change",
+)
+
+
+def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
+    after = pair.after
+    if pair.renamed or not after.forward_only or after.kind.name != pair.before.kind.name:
+        return
+    if pair.before.data_hash == after.data_hash:
+        return  # SQLMesh looks at changes of the data only
+    lost, compared = _dropped(pair.before, after)
+    if not lost:
+        return
+    allowed = getattr(after.kind, "on_destructive_change", None)
+    if allowed is not None and allowed.is_error and compared:
+        yield Sight(
+            DESTRUCTIVE,
+            f"Forward-only, and {names(lost)} would be dropped or retyped in the production table. "
+            "SQLMesh refuses this plan."
+            + (
+                " (It reads the type of these columns back from its state as another one, so any "
+                "change of such a model is refused.)"
+                if set(lost) <= validity_columns(after)
+                else ""
+            ),
+            "the columns stay, or the change is allowed on purpose (input `allow-destructive`)",
+            model=after,
+            anchors=("forward_only", "kind"),
+        )
+        return
+    how = (
+        f"with on_destructive_change {allowed.value.lower()}"
+        if compared and allowed is not None
+        else "and its columns cannot all be typed, so SQLMesh lets it pass"
+    )
+    yield Sight(
+        DESTRUCTIVE,
+        f"Forward-only {how}: {names(lost)} are dropped or retyped in "
+        "the production table, and its history cannot be built again.",
+        "its owner confirms that this data may go",
+        severity="high",
+        model=after,
+        anchors=("on_destructive_change", "forward_only"),
+    )
+
+
+def validity_columns(model: Any) -> set[str]:
+    """valid_from and valid_to, as they are called in an SCD type 2 model."""
+    if not model.kind.is_scd_type_2:
+        return set()
+    return {model.kind.valid_from_name.name.lower(), model.kind.valid_to_name.name.lower()}
+
+
+def _dropped(before: Any, after: Any) -> tuple[list[str], bool]:
+    """Columns that go or change type, and whether SQLMesh compares them too.
+
+    SQLMesh compares only definitions whose types are all known; there its own operations count.
+    """
+    old, new = _as_stored(before).columns_to_types, after.columns_to_types
+    if not old or not new or "*" in old or "*" in new:
+        return [], False
+    if any(kind.is_type("UNKNOWN") for kind in (*old.values(), *new.values())):
+        return sorted(set(old) - set(new)), False
+    try:
+        operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
+    except SQLMeshError:
+        return [], False
+    found = [_column(operation) for operation in operations if operation.is_destructive]
+    return sorted(set(found)), True
+
+
+def _as_stored(model: Any) -> Any:
+    """The model as it comes back from a state, which is what SQLMesh compares with.
+
+    Not every type survives the way through JSON. A base branch that stands for prod never went
+    there, and its plan must not look better than prod's.
+    """
+    try:
+        stored = type(model).parse_raw(model.json())
+    except Exception:  # what cannot be stored cannot be told
+        return model
+    return stored if stored.columns_to_types else model
+
+
+def _column(operation: Any) -> str:
+    parts = getattr(operation, "column_parts", None) or []
+    return ".".join(str(getattr(part, "name", part)) for part in parts) or "columns"

@@ -1,0 +1,105 @@
+"""Joins that change their partner, their condition or their side, and joins that multiply rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from ci_bot.worker.rules.canonical import Join, Meaning
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.joining import fixed_columns, keys_of
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.queries import plain, selects, short, table_name
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+CHANGED = rule("join-changed", "A join changes", "high", "change")
+MULTIPLIES = rule("join-may-multiply", "A new join may multiply rows", "high", "change")
+
+
+def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Joins of a partner that both versions have, on other conditions or in another way."""
+    if pair.meanings is None:
+        return
+    old, new = pair.meanings
+    before = [join for join in old.joins if join not in new.joins]
+    after = [join for join in new.joins if join not in old.joins]
+    for was in before:
+        now = next((join for join in after if join.target == was.target), None)
+        if now is None:
+            yield _gone(pair, was, old)
+            continue
+        after.remove(now)
+        told: list[str] = []
+        if was.how != now.how:
+            told.append(f"{was.how} JOIN becomes {now.how} JOIN")
+        told += [f"no longer on {old.show(text)}" for text in sorted(was.on - now.on)]
+        told += [f"now on {new.show(text)}" for text in sorted(now.on - was.on)]
+        yield Sight(
+            CHANGED,
+            f"The join of `{_short(was.target)}` changes: {'; '.join(told) or 'its keys'}.",
+            "the owner confirms which rows meet, and which are dropped or kept",
+            model=pair.after,
+            anchors=(f"JOIN {_short(was.target)}", _short(was.target), "JOIN"),
+        )
+    for came in after:
+        if came.how == "INNER":
+            yield Sight(
+                CHANGED,
+                f"`{_short(came.target)}` is joined newly, and rows without a match are dropped.",
+                "every row has a match, or the others are meant to go",
+                severity="medium",
+                model=pair.after,
+                anchors=(f"JOIN {_short(came.target)}", _short(came.target), "JOIN"),
+            )
+
+
+def _gone(pair: Pair, was: Join, old: Meaning) -> Sight:
+    filters = was.how not in {"LEFT", "FULL"}
+    on = " and ".join(old.show(text) for text in sorted(was.on))
+    return Sight(
+        CHANGED,
+        f"`{_short(was.target)}` is no longer joined{f' on {on}' if on else ''}"
+        + ("; rows that it dropped come back." if filters else "."),
+        "the owner confirms that the partner is not needed",
+        severity=None if filters else "medium",
+        model=pair.after,
+        anchors=("FROM",),
+    )
+
+
+def _short(target: str) -> str:
+    return target if target.startswith("subquery") else short(target)
+
+
+def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """New joins whose condition does not fix one row of the partner."""
+    if pair.meanings is None or pair.query_after is None:
+        return
+    old, new = pair.meanings
+    fresh_nodes = [join.node for join in new.joins if join not in old.joins]
+    if not fresh_nodes:
+        return
+    models = {plain(name): model for name, model in inputs.after.items()}
+    for scope in selects(pair.query_after.root):
+        for join in scope.expression.args.get("joins") or []:
+            if not any(join is node for node in fresh_nodes):
+                continue
+            source = scope.sources.get(join.this.alias_or_name)
+            if not isinstance(source, exp.Table):
+                continue
+            keys = keys_of(models.get(table_name(source)))
+            fixed = fixed_columns(join)
+            if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
+                continue
+            key = min(keys, key=lambda item: (len(item - fixed), sorted(item)))
+            yield Sight(
+                MULTIPLIES,
+                f"A row of `{short(table_name(source))}` is identified by {names(key)}, but the "
+                f"join fixes {names(fixed) or 'none of it'}: one row may meet several and be "
+                "counted several times.",
+                "the join compares the whole key, or its partner is reduced to one row first",
+                model=pair.after,
+                anchors=(f"JOIN {short(table_name(source))}", "JOIN"),
+            )

@@ -1,0 +1,168 @@
+"""Changes of what a column holds: types, divisions, totals; and results that stay the same."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker.rules import columns as types
+from ci_bot.worker.rules.changes.forward import validity_columns
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.queries import short
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.statements import model_statements
+
+RETYPED = rule("column-retyped", "A column gets another type", "high", "change")
+DIVISION = rule("division-changed", "A division means something else", "high", "change")
+AGGREGATE = rule("aggregate-changed", "A column is summed up otherwise", "high", "change")
+SAME = rule("same-result", "The text differs, the result is the same", "info", "change")
+
+# As canonical texts write them: the parser's names of the functions.
+_AGGREGATE = re.compile(
+    r"\b(sum|count|countif|avg|min|max|median|stddev\w*|variance\w*|percentile\w*|approx\w*|"
+    r"anyvalue|first|last|arrayagg|arrayuniqueagg|argmax|argmin|logicaland|logicalor|"
+    r"groupconcat)\((distinct\()?"
+)
+
+
+def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Types that hold less than before, or something else."""
+    old, new = types.known_types(pair.before), types.known_types(pair.after)
+    if old is None or new is None:
+        return
+    dialect = pair.after.dialect
+    readers = {change.name: change.readers for change in pair.columns}
+    # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
+    own = validity_columns(pair.after)
+    for how, severity in (("narrower", None), ("other", None), ("wider", "low")):
+        found = [
+            name
+            for name, kind in old.items()
+            if name in new and name not in own and types.retyped(kind, new[name]) == how
+        ]
+        if not found:
+            continue
+        told = [
+            f"{n} {old[n].sql(dialect=dialect)} to {new[n].sql(dialect=dialect)}" for n in found
+        ]
+        read = {reader for name in found for reader in readers.get(name, [])}
+        yield Sight(
+            RETYPED,
+            f"Retyped: {names(told)}"
+            + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
+            + (f" Read by {names(short(name) for name in read)}." if read else ""),
+            "readers and stored values fit the new type",
+            # A model whose own text is the same follows one above it, and that one is judged.
+            severity="low" if pair.same_query else severity,  # type: ignore[arg-type]
+            model=pair.after,
+            anchors=tuple(found),
+        )
+
+
+def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Quotients that are cut to whole numbers or divide by something else."""
+    if pair.meanings is None:
+        return
+    old, new = (side.quotients for side in pair.meanings)
+    for name in sorted(set(old) & set(new)):
+        was, now = old[name], new[name]
+        if now["whole"] > was["whole"]:
+            told = "is cut to whole numbers"
+        elif now["whole"] < was["whole"]:
+            told = "is no longer cut to whole numbers"
+        elif _below(was) != _below(now) and _below(was) and _below(now):
+            told = "divides by something else"
+        else:
+            continue
+        yield Sight(
+            DIVISION,
+            f"The quotient in `{name}` {told}.",
+            "the owner confirms the new figure",
+            model=pair.after,
+            anchors=(name, "DIV", "/"),
+        )
+
+
+def _below(bag: Counter[str]) -> dict[str, int]:
+    return {key: count for key, count in bag.items() if key.startswith("/")}
+
+
+def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Columns that keep their name and sum up otherwise, here or in a CTE below."""
+    if pair.meanings is None:
+        return
+    old, new = (_totals(side.results) for side in pair.meanings)
+    changed = [
+        f"{name} from {_told(old[name])} to {_told(new[name])}"
+        for name in sorted(set(old) & set(new))
+        if set(old[name]) != set(new[name]) and old[name]
+    ]
+    if changed:
+        yield Sight(
+            AGGREGATE,
+            f"Summed up otherwise: {names(changed)}.",
+            "the owner confirms the new meaning of the columns",
+            model=pair.after,
+            anchors=tuple(item.split()[0] for item in changed),
+        )
+
+
+def _totals(results: Mapping[str, tuple[str, ...]]) -> dict[str, Counter[str]]:
+    """Per result column the aggregate functions that its value goes through."""
+    return {
+        name: Counter(
+            f"{function.upper()}{' DISTINCT' if distinct else ''}"
+            for text in texts
+            for function, distinct in _AGGREGATE.findall(text)
+        )
+        for name, texts in results.items()
+    }
+
+
+def _told(bag: Counter[str]) -> str:
+    return "+".join(sorted(bag)) or "none"
+
+
+def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """A rewrite that is proven to give the same rows: names and order differ at most."""
+    if pair.meanings is None or pair.same_query or not _same_frame(pair):
+        return
+    old, new = pair.meanings
+    if not old.proves_same(new):
+        return
+    order = list(old.results) != list(new.results)
+    yield Sight(
+        SAME,
+        "Aliases, names of CTEs or the order of operands differ; filters, joins, groups and "
+        f"columns mean the same{', and the columns stand in another order' if order else ''}.",
+        "nothing to do",
+        model=pair.after,
+    )
+
+
+def _same_frame(pair: Pair) -> bool:
+    """Whether the model around the query is the same, and the query's use of the interval too."""
+    before, after = pair.before, pair.after
+    old, new = pair.query_before, pair.query_after
+    if old is None or new is None or old.written is None or new.written is None:
+        return False
+    return bool(
+        before.kind.name == after.kind.name
+        and before.kind.data_hash_values == after.kind.data_hash_values
+        and before.lookback == after.lookback
+        and sorted(c.sql() for c in before.partitioned_by)
+        == sorted(c.sql() for c in after.partitioned_by)
+        and list(model_statements(before)) == list(model_statements(after))
+        and _macro_variables(old.written) == _macro_variables(new.written)
+    )
+
+
+def _macro_variables(tree: Any) -> list[str]:
+    """The macro variables in the order in which they stand; start and end render alike on load."""
+    return [node.name.lower() for node in tree.find_all(d.MacroVar, bfs=False)]

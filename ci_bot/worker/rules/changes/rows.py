@@ -1,0 +1,137 @@
+"""Changes that let rows in, keep them out, or count them otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.secret_forms import hide
+from ci_bot.worker.rules.sight import Sight, names
+
+FILTER = rule("filter-changed", "A filter was added, removed or changed", "high", "change")
+GRAIN = rule("grain-changed", "The grain of the model changes", "high", "change")
+DISTINCT = rule("distinct-changed", "DISTINCT was added or removed", "medium", "change")
+UNION = rule("union-changed", "A union treats equal rows otherwise", "high", "change")
+
+SHOWN = 200
+
+
+def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Conditions on rows, wherever in the query they stand; not those on the interval."""
+    if pair.meanings is None:
+        return
+    old, new = pair.meanings
+    # An inner join's own conditions filter like a WHERE: moving one there changes nothing.
+    old_on = {text for join in old.joins if join.how == "INNER" for text in join.on}
+    new_on = {text for join in new.joins if join.how == "INNER" for text in join.on}
+    lost = [text for text in (old.filters - new.filters) if text not in new_on]
+    came = [text for text in (new.filters - old.filters) if text not in old_on]
+    if not lost and not came:
+        return
+    told = [f"removed {hide(old.show(text))[:SHOWN]}" for text in lost]
+    told += [f"added {hide(new.show(text))[:SHOWN]}" for text in came]
+    yield Sight(
+        FILTER,
+        f"Other rows pass than before: {names(told, 4)}.",
+        "the owner confirms which rows belong to the model",
+        model=pair.after,
+        anchors=(*(new.show(text)[:60] for text in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
+    )
+
+
+def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """What one row stands for."""
+    told = ""
+    if pair.meanings is not None:
+        old, new = pair.meanings
+        if (
+            old.groups
+            and new.groups
+            and old.groups[-1] != new.groups[-1]
+            and (len(old.groups) == len(new.groups))
+        ):
+            less = {old.show(text)[:SHOWN] for text in old.groups[-1] - new.groups[-1]}
+            more = {new.show(text)[:SHOWN] for text in new.groups[-1] - old.groups[-1]}
+            parts = [
+                f"without {names(less)}" if less else "",
+                f"with {names(more)}" if more else "",
+            ]
+            told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
+        elif bool(old.groups) != bool(new.groups):
+            told = "Rows are grouped now." if new.groups else "Rows are no longer grouped."
+    declared_old, declared_new = set(grain_of(pair.before)), set(grain_of(pair.after))
+    if told:
+        yield Sight(
+            GRAIN,
+            f"{told} One row stands for something else than before.",
+            "the owner confirms the new meaning of a row, and readers do not sum it twice",
+            model=pair.after,
+            anchors=("GROUP BY",),
+        )
+    elif declared_old and declared_old != declared_new:
+        yield Sight(
+            GRAIN,
+            "The declared grain changes from "
+            f"{names(column for key in declared_old for column in key)} to "
+            f"{names(column for key in declared_new for column in key) or 'none'}.",
+            "the declared grain is what identifies a row",
+            severity="medium" if declared_new else "low",
+            model=pair.after,
+            anchors=("grain", "grains", "name"),
+        )
+
+
+def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """DISTINCT that hides duplicates, or no longer removes them."""
+    if pair.meanings is None:
+        return
+    old, new = pair.meanings
+    if new.distincts > old.distincts:
+        joined = len(new.joins) > len(old.joins)
+        yield Sight(
+            DISTINCT,
+            "DISTINCT is new"
+            + (
+                ", together with a join: it hides rows that the join multiplies until two of them "
+                "differ."
+                if joined
+                else ": equal rows are dropped from here on."
+            ),
+            "the duplicates are understood, or removed where they arise",
+            severity="high" if joined else None,
+            model=pair.after,
+            anchors=("DISTINCT",),
+        )
+    elif new.distincts < old.distincts and not len(new.groups) > len(old.groups):
+        yield Sight(
+            DISTINCT,
+            "DISTINCT is gone: rows that were dropped as duplicates now count.",
+            "the rows are unique without it",
+            severity="high",
+            model=pair.after,
+            anchors=("SELECT",),
+        )
+
+
+def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """UNION against UNION ALL, and branches that come or go."""
+    if pair.meanings is None:
+        return
+    old, new = pair.meanings
+    if old.unions == new.unions:
+        return
+    lost, came = old.unions - new.unions, new.unions - old.unions
+    told = [f"{n} {kind} gone" for kind, n in lost.items()]
+    told += [f"{n} {kind} new" for kind, n in came.items()]
+    dedups = came["UNION"] > 0
+    yield Sight(
+        UNION,
+        f"Set operations change: {names(told)}."
+        + (" UNION without ALL drops equal rows of all branches." if dedups else ""),
+        "the owner confirms which rows come together, and whether equal ones count once",
+        model=pair.after,
+        anchors=("UNION", "EXCEPT", "INTERSECT", "FROM"),
+    )

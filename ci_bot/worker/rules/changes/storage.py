@@ -1,0 +1,138 @@
+"""Changes of the MODEL block that concern the stored table: batches, guards, layout, merges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ci_bot.worker.rules.audits import column_names
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+BATCH = rule("batch-size-removed", "The batches of a backfill grow", "medium", "change")
+GUARDS = rule("guard-removed", "A guard of the model is switched off", "high", "change")
+LAYOUT = rule("table-layout-changed", "The physical table is laid out anew", "medium", "change")
+MERGE = rule("merge-logic-changed", "The merge works otherwise", "high", "change")
+
+
+def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Batches that are gone or ten times larger."""
+    old, new = pair.before.batch_size, pair.after.batch_size
+    if old is None or not pair.after.kind.is_incremental_by_time_range:
+        return
+    if pair.before.kind.name == pair.after.kind.name and (new is None or new >= 10 * old):
+        yield Sight(
+            BATCH,
+            f"batch_size changes from {old} to {'none' if new is None else new}: one job computes "
+            "far more intervals.",
+            "the job is known to have the memory for it",
+            model=pair.after,
+            anchors=("batch_size", "time_column"),
+        )
+
+
+def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Settings that keep a table from being rebuilt, emptied or altered by mistake."""
+    old, new = pair.before.kind, pair.after.kind
+    lost: list[str] = []
+    before, after = (getattr(side, "on_destructive_change", None) for side in (old, new))
+    if before is not None and after is not None and before.is_error and not after.is_error:
+        lost.append(f"on_destructive_change {after.value.lower()}")
+    if pair.before.disable_restatement and not pair.after.disable_restatement:
+        lost.append("disable_restatement false")
+    if getattr(new, "auto_restatement_cron", None) and not getattr(
+        old, "auto_restatement_cron", None
+    ):
+        lost.append("auto_restatement_cron (history is computed again by itself)")
+    if not pair.before.forward_only and pair.after.forward_only and old.name == new.name:
+        lost.append("forward_only true (history keeps the old logic)")
+    if pair.before.forward_only and not pair.after.forward_only and old.name == new.name:
+        lost.append("forward_only false (a change builds all of history anew)")
+    if not pair.before.allow_partials and pair.after.allow_partials:
+        lost.append("allow_partials true (incomplete intervals are published)")
+    if lost:
+        yield Sight(
+            GUARDS,
+            f"Changed: {names(lost)}.",
+            "the owner confirms that the guard may go",
+            model=pair.after,
+            anchors=(*(item.split()[0] for item in lost), "kind"),
+        )
+
+
+def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """Partitions, clustering and formats: another table with the same rows."""
+    if pair.before.kind.name != pair.after.kind.name:
+        return
+    changed: list[str] = []
+    before, after = _partitions(pair.before), _partitions(pair.after)
+    if before != after:
+        changed.append(f"partitioned_by {', '.join(after) or 'none'}")
+    for name in ("table_format", "storage_format"):
+        if getattr(pair.before, name) != getattr(pair.after, name):
+            changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
+    if _texts(pair.before.clustered_by) != _texts(pair.after.clustered_by):
+        changed.append(f"clustered_by {', '.join(_texts(pair.after.clustered_by)) or 'none'}")
+    if changed:
+        yield Sight(
+            LAYOUT,
+            f"Laid out anew: {names(changed)}."
+            + (
+                " A forward-only table keeps its old layout until someone rebuilds it."
+                if pair.after.forward_only
+                else ""
+            ),
+            "the new layout serves the readers' filters",
+            model=pair.after,
+            anchors=tuple(item.split()[0] for item in changed),
+        )
+
+
+def _partitions(model: Any) -> list[str]:
+    """Partition columns by name: state gives some functions back in another form."""
+    return sorted(column_names(list(model.partitioned_by)))
+
+
+def _texts(items: Any) -> list[str]:
+    return [item.sql() for item in items or []]
+
+
+def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+    """WHEN MATCHED, merge filters, and validity settings of dimensions."""
+    old, new = pair.before.kind, pair.after.kind
+    if old.name != new.name:
+        return
+    changed = [
+        name
+        for name in (
+            "when_matched",
+            "merge_filter",
+            "invalidate_hard_deletes",
+            "updated_at_as_valid_from",
+            "updated_at_name",
+            "valid_from_name",
+            "valid_to_name",
+            "execution_time_as_valid_from",
+            "insert_overwrite",
+        )
+        if _sql(getattr(old, name, None)) != _sql(getattr(new, name, None))
+    ]
+    watched_old, watched_new = getattr(old, "columns", None), getattr(new, "columns", None)
+    if watched_old is not None and _sql(watched_old) != _sql(watched_new):
+        changed.append("columns")
+    if changed:
+        yield Sight(
+            MERGE,
+            f"Stored rows are matched or closed otherwise: {names(changed)} changed.",
+            "the owner confirms what happens to rows that are already stored",
+            model=pair.after,
+            anchors=tuple(changed),
+        )
+
+
+def _sql(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(sorted(_sql(item) for item in value))
+    return str(value.sql()).lower() if hasattr(value, "sql") else str(value)

@@ -1,0 +1,175 @@
+"""The project's configuration, key by key: what a changed setting does to models and data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from ci_bot.worker.rules.files.settings import SECRET, Judgement, judged
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.secret_forms import hide
+from ci_bot.worker.rules.sight import Sight
+from ci_bot.worker.rules.yaml_text import load
+
+SINGLE_WRITER = rule(
+    "single-writer-state", "A state for one writer, used by many", "medium", "project"
+)
+
+_FILES = frozenset({"config.yaml", "config.yml"})
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+SHOWN = 80
+SETTINGS_SHOWN = 4
+
+Setting = tuple[str, Any, Any]
+
+
+def read(text: str | None) -> dict[str, Any] | None:
+    """A YAML configuration flattened to dotted keys; None where it is no mapping.
+
+    Jinja is blanked: what it gives depends on the machine.
+    """
+    if text is None:
+        return None
+    found = load(_JINJA.sub("jinja", text))
+    return dict(_flat(found, ())) if isinstance(found, dict) else None
+
+
+def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, (*path, str(key)))
+    else:
+        yield "\x00".join(path), value
+
+
+def changed(inputs: RuleInputs) -> Iterator[Sight]:
+    """Every setting that differs, with what it does."""
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).name not in _FILES or not _is_project_config(inputs, path):
+            continue
+        old, new = read(inputs.text_before(path)), read(inputs.text_after(path))
+        text = inputs.text_after(path) or ""
+        if old is None or new is None:
+            continue  # new projects have nothing to compare; broken files fail the load
+        settings = [
+            (key, old.get(key), new.get(key))
+            for key in sorted(old.keys() | new.keys())
+            if old.get(key) != new.get(key)
+        ]
+        yield from _sights(settings, path, text)
+    yield from _from_objects(inputs)
+
+
+def _is_project_config(inputs: RuleInputs, path: str) -> bool:
+    inside = inputs.in_project(path)
+    return inside is not None and "/" not in inside
+
+
+def _sights(settings: Iterable[Setting], path: str, text: str) -> Iterator[Sight]:
+    """One sight for all settings that do the same."""
+    alike: dict[Judgement, list[Setting]] = {}
+    for setting in settings:
+        judgement = judged(setting[0].split("\x00"), setting[1], setting[2])
+        if judgement is not None:
+            alike.setdefault(judgement, []).append(setting)
+    for (spec, severity, effect, clears), members in alike.items():
+        told = [
+            f"`{(name := key.replace(chr(0), '.'))}` from {_shown(name, before)} to "
+            f"{_shown(name, after)}"
+            for key, before, after in members[:SETTINGS_SHOWN]
+        ]
+        rest = len(members) - len(told)
+        first = members[0][0].split("\x00")
+        yield Sight(
+            spec,
+            f"{', '.join(told)}{f' and {rest} more' if rest > 0 else ''}: {effect}.",
+            clears,
+            severity=severity,
+            path=path,
+            line=line_of(text, (first[-1], first[0])),
+        )
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if SECRET.search(name):
+        return "(not shown)"
+    # Cut after hiding: half a credential no longer has its form.
+    text = hide(str(value).replace("\n", " "))
+    return f"`{text[:SHOWN]}{'…' if len(text) > SHOWN else ''}`"
+
+
+def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:
+    """The weightiest settings of a config.py, where both configurations are at hand."""
+    old, new = inputs.config_before, inputs.config_after
+    path = next(
+        (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
+    )
+    if old is None or new is None or path is None:
+        return
+    settings: list[Setting] = [
+        ("project", old.project, new.project),
+        ("default_gateway", old.default_gateway, new.default_gateway),
+        ("model_defaults\x00dialect", old.model_defaults.dialect, new.model_defaults.dialect),
+        ("model_defaults\x00start", old.model_defaults.start, new.model_defaults.start),
+        ("linter\x00enabled", old.linter.enabled, new.linter.enabled),
+        ("linter\x00rules", sorted(old.linter.rules), sorted(new.linter.rules)),
+        (
+            "physical_table_naming_convention",
+            str(old.physical_table_naming_convention.value),
+            str(new.physical_table_naming_convention.value),
+        ),
+        (
+            "physical_schema_mapping",
+            {k.pattern: v for k, v in old.physical_schema_mapping.items()},
+            {k.pattern: v for k, v in new.physical_schema_mapping.items()},
+        ),
+        (
+            "environment_suffix_target",
+            str(old.environment_suffix_target.value),
+            str(new.environment_suffix_target.value),
+        ),
+    ]
+    text = inputs.text_after(path) or ""
+    yield from _sights([setting for setting in settings if setting[1] != setting[2]], path, text)
+
+
+def single_writer(inputs: RuleInputs) -> Iterator[Sight]:
+    """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).name not in _FILES or not _is_project_config(inputs, path):
+            continue
+        old = read(inputs.text_before(path)) or {}
+        new = read(inputs.text_after(path))
+        for key, tasks in single_writer_states(new or {}):
+            if old.get(key) == (new or {}).get(key):
+                continue
+            text = inputs.text_after(path) or ""
+            yield Sight(
+                SINGLE_WRITER,
+                f"The state is a file for one writer, and the connection runs {tasks} tasks at a "
+                "time: a second run, or a colleague, waits or fails with a lock.",
+                "the state is on a database server such as PostgreSQL",
+                path=path,
+                line=line_of(text, ("state_connection", "type: duckdb", "type: sqlite")),
+            )
+
+
+def single_writer_states(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """(key, concurrent tasks) of each state connection that allows one writer only.
+
+    For `ci-bot doctor` too, which judges the project and not the change.
+    """
+    for key, value in settings.items():
+        parts = key.split("\x00")
+        if parts[-2:] != ["state_connection", "type"] or value not in {"duckdb", "sqlite"}:
+            continue
+        tasks_key = "\x00".join([*parts[:-2], "connection", "concurrent_tasks"])
+        tasks = settings.get(tasks_key, 4)
+        if isinstance(tasks, int) and tasks > 1:
+            yield key, tasks

@@ -1,0 +1,144 @@
+"""Statements around plans and runs, audits of their own, and models that go or get a new name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
+from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
+from ci_bot.worker.rules.changes.exposure import STATEMENT
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import gone, renamed
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.queries import plain, short
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.secret_forms import hide
+from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.statements import judged
+
+ADDED = rule("environment-statement", "A statement around every plan changes", "medium", "project")
+STILL_READ = rule("removed-model-read", "A removed model is still read", "blocker", "project")
+RENAMED = rule("model-renamed", "A model gets another name", "high", "project")
+
+_AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
+_CONFIGS = ("config.yaml", "config.yml", "config.py")
+
+
+def statements(inputs: RuleInputs) -> Iterator[Sight]:
+    """before_all and after_all: they run with every plan and run, in PR environments too."""
+    for when, sql, change in inputs.statements:
+        if change == "unchanged":
+            continue
+        path, line = _where(inputs, sql)
+        danger = judged(sql, inputs.default_dialect) if change == "added" else None
+        if danger is not None:
+            yield Sight(
+                STATEMENT,
+                f"New in {when}: {danger.what}. It runs with every plan and every run.",
+                "the statement is gone, or a person has run it once instead",
+                severity=danger.severity,
+                path=path,
+                line=line,
+            )
+        else:
+            yield Sight(
+                ADDED,
+                f"{'New in' if change == 'added' else 'Gone from'} {when}: {hide(sql)[:200]}",
+                "a reviewer agrees that it runs with every plan and every run",
+                path=path,
+                line=line,
+            )
+
+
+def _where(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
+    words = sql.split()
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).name in _CONFIGS:
+            text = inputs.text_after(path)
+            if text is not None and words and words[0] in text:
+                anchors = (" ".join(words[:4]), " ".join(words[:2]), "before_all", "after_all")
+                return path, line_of(text, anchors)
+    return None, None
+
+
+def standalone_audits(inputs: RuleInputs) -> Iterator[Sight]:
+    """Audit files that no model has attached: SQLMesh runs them by themselves."""
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).suffix.lower() != ".sql":
+            continue
+        before = _heads(inputs.text_before(path))
+        after = _heads(inputs.text_after(path))
+        for name, head in before.items():
+            if not re.search(r"\bstandalone\s+true\b", head, re.IGNORECASE):
+                continue
+            new = after.get(name)
+            if new is None:
+                yield Sight(
+                    AUDIT_REMOVED,
+                    f"The standalone audit `{name}` is gone.",
+                    "the audit is back, or its owner agrees that it may go",
+                    path=path,
+                    line=1,
+                )
+            elif _skips(new) and not _skips(head):
+                yield Sight(
+                    AUDIT_WEAKENED,
+                    f"The standalone audit `{name}` is skipped from now on.",
+                    "the audit runs again",
+                    path=path,
+                    line=line_of(inputs.text_after(path) or "", ("skip",)),
+                )
+
+
+def _skips(head: str) -> bool:
+    return bool(re.search(r"\bskip\s+true\b", head, re.IGNORECASE))
+
+
+def _heads(text: str | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for match in _AUDIT.finditer(text or ""):
+        name = re.search(r"\bname\s+([\w.\"`]+)", match.group("head"), re.IGNORECASE)
+        if name:
+            found[name.group(1).lower()] = match.group("head")
+    return found
+
+
+def removed_and_read(inputs: RuleInputs) -> Iterator[Sight]:
+    """Models that go while others still read them; SQLMesh refuses such a plan."""
+    moved = {old for old, _ in renamed(inputs)}
+    for name in gone(inputs):
+        readers = sorted(
+            reader for reader, model in inputs.after.items() if name in model.depends_on
+        )
+        if readers:
+            yield Sight(
+                STILL_READ,
+                f"{short(name)} goes away"
+                + (" under this name" if name in moved else "")
+                + f", and {names(short(reader) for reader in readers)} still read it.",
+                "no model reads it any more, or it stays",
+                model=inputs.before[name],
+            )
+
+
+def renamed_models(inputs: RuleInputs) -> Iterator[Sight]:
+    """The same definition under another name: a removal and a full build."""
+    pairs = [
+        (old, new)
+        for old, new in renamed(inputs)
+        # A moved catalog is one change of the configuration, not one of each model.
+        if plain(old).partition(".")[2] != plain(new).partition(".")[2]
+    ]
+    for old, new in pairs:
+        model = inputs.after[new]
+        yield Sight(
+            RENAMED,
+            f"{short(old)} is called {short(new)} now. For SQLMesh that is a removal and a new "
+            "model with all of its history to build; readers outside lose the old name.",
+            "a view keeps the old name, or its readers know the new one",
+            model=inputs.before[old],
+            path=inputs.path_of(model),
+            line=1,
+        )

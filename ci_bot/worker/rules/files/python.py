@@ -1,0 +1,74 @@
+"""Macros and other project code: side effects, and values that change from run to run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.clock import CurrentTime, RandomValue
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.python_code import (
+    clock_calls_in,
+    parse,
+    random_calls_in,
+    side_effects_in,
+)
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+SIDE_EFFECT = rule("macro-side-effect", "A macro does more than return SQL", "high", "project")
+
+
+def macros(inputs: RuleInputs) -> Iterator[Sight]:
+    """Changed macro files: each rule looks at what the change adds."""
+    for path in inputs.changed_files or ():
+        inside = inputs.in_project(path)
+        if inside is None or PurePosixPath(path).suffix != ".py":
+            continue
+        parts = PurePosixPath(inside).parts
+        if "macros" not in parts:
+            continue
+        text = inputs.text_after(path)
+        tree = parse(text) if text is not None else None
+        if text is None or tree is None:
+            continue
+        old = parse(inputs.text_before(path) or "") or ast.Module(body=[], type_ignores=[])
+        yield from _found(path, text, tree, old)
+
+
+def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Sight]:
+    effects = [call for call in side_effects_in(tree) if call not in side_effects_in(old)]
+    if effects:
+        yield Sight(
+            SIDE_EFFECT,
+            f"{names(effects)}: macros run while the project is loaded, for every model that uses "
+            "them, also on laptops and in CI.",
+            "the macro returns SQL and does nothing else",
+            path=path,
+            line=line_of(text, _anchors(effects)),
+        )
+    clocks = [call for call in clock_calls_in([tree]) if call not in clock_calls_in([old])]
+    if clocks:
+        yield Sight(
+            CurrentTime.spec,
+            f"A macro reads the clock ({names(clocks)}), so the query that it makes, and the "
+            "fingerprint of each model that uses it, changes from load to load.",
+            "the macro uses @execution_ts or start and end",
+            path=path,
+            line=line_of(text, _anchors(clocks)),
+        )
+    chances = [call for call in random_calls_in([tree]) if call not in random_calls_in([old])]
+    if chances:
+        yield Sight(
+            RandomValue.spec,
+            f"A macro uses chance ({names(chances)}), so each load makes another query.",
+            "the macro returns the same SQL for the same arguments",
+            path=path,
+            line=line_of(text, _anchors(chances)),
+        )
+
+
+def _anchors(calls: list[str]) -> tuple[str, ...]:
+    return tuple(part for call in calls for part in (call, call.rpartition(".")[2]))

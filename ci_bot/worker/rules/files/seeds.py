@@ -1,0 +1,268 @@
+"""Seed files: readable, of the declared shape, small, and with the keys that readers join on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+NOT_UTF8 = rule("seed-not-utf8", "A seed is not UTF-8", "blocker", "project")
+BROKEN = rule("seed-broken", "A seed does not have the declared shape", "blocker", "project")
+TOO_LARGE = rule("seed-too-large", "A seed is too large for git", "high", "project")
+KEYS = rule("seed-keys-changed", "Keys of a seed are gone or repeated", "high", "project")
+
+MAX_BYTES = 100_000_000
+LARGE_BYTES = 10_000_000
+MAX_ROWS = 1_000_000
+_SEED_NAME = re.compile(r"MODEL\s*\(.*?\bname\s+([\w.]+).*?\bkind\s+SEED\b", re.I | re.S)
+_BOM = b"\xef\xbb\xbf"
+_WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
+_NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
+
+
+def _seeds(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
+    """Changed CSV files with the seed model that reads each, from whichever side knows it."""
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).suffix.lower() not in {".csv", ".tsv"}:
+            continue
+        model = _reader(inputs, path)
+        if model is not None or "seeds" in PurePosixPath(path).parts:
+            yield path, model
+
+
+def _reader(inputs: RuleInputs, path: str) -> Any:
+    for side in (inputs.after, inputs.before):
+        for model in side.values():
+            if not model.kind.is_seed:
+                continue
+            if _same_file(inputs, model, path):
+                return model
+    return None
+
+
+def _same_file(inputs: RuleInputs, model: Any, path: str) -> bool:
+    own = PurePosixPath(str(model.kind.path))
+    defined = inputs.path_of(model)
+    if defined is not None and not own.is_absolute() and "$root" not in str(own):
+        joined = Path(PurePosixPath(defined).parent / own)
+        return PurePosixPath(*_normal(joined.parts)) == PurePosixPath(path)
+    # A model from state does not know its file: the tail of the path has to do.
+    tail = [part for part in own.parts if part not in {"..", ".", "/", "$root"}]
+    return PurePosixPath(path).parts[-len(tail) :] == tuple(tail)
+
+
+def _normal(parts: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
+    for part in parts:
+        if part == ".." and found:
+            found.pop()
+        elif part not in {".", ".."}:
+            found.append(part)
+    return found
+
+
+def readable(inputs: RuleInputs) -> Iterator[Sight]:
+    """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
+    for path, model in _seeds(inputs):
+        content = inputs.files_after(path)
+        if content is None:
+            continue
+        encoding = _encoding(model)
+        try:
+            content.decode(encoding)
+        except (UnicodeDecodeError, LookupError) as error:
+            start = getattr(error, "start", 0)
+            line = content.count(b"\n", 0, start) + 1
+            yield Sight(
+                NOT_UTF8,
+                f"Line {line} has a byte that is no {encoding.upper()}, so the project does not "
+                "load.",
+                "the file is saved as UTF-8",
+                model=model,
+                model_name=None if inputs.loaded else _name_in_files(inputs, path),
+                path=path,
+                line=line,
+            )
+
+
+def _name_in_files(inputs: RuleInputs, path: str) -> str | None:
+    """The seed model that names this file, read from the text of the project."""
+    for project in inputs.projects:
+        for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
+            text = file.read_text(encoding="utf-8", errors="replace")
+            if PurePosixPath(path).name in text and (name := _SEED_NAME.search(text)):
+                return name.group(1)
+    return None
+
+
+def _size(inputs: RuleInputs, path: str, content: bytes) -> int:
+    """Bytes of the file; the reader may have given only the first part of a large one."""
+    file = inputs.repository / path
+    return max(len(content), file.stat().st_size if file.is_file() else 0)
+
+
+def _encoding(model: Any) -> str:
+    settings = getattr(getattr(model, "kind", None), "csv_settings", None)
+    return str(getattr(settings, "encoding", None) or "utf-8")
+
+
+def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[list[str]] | None:
+    content = (inputs.files_before if before else inputs.files_after)(path)
+    if content is None or len(content) > LARGE_BYTES:
+        return None
+    try:
+        text = content.removeprefix(_BOM).decode(_encoding(model))
+    except (UnicodeDecodeError, LookupError):
+        return None
+    settings = getattr(getattr(model, "kind", None), "csv_settings", None)
+    delimiter = str(
+        getattr(settings, "delimiter", None) or ("\t" if path.endswith(".tsv") else ",")
+    )
+    quote = str(getattr(settings, "quotechar", None) or '"')
+    try:
+        return [
+            row
+            for row in csv.reader(io.StringIO(text), delimiter=delimiter[:1], quotechar=quote[:1])
+            if row
+        ]
+    except csv.Error:
+        return None
+
+
+def contents(inputs: RuleInputs) -> Iterator[Sight]:
+    """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
+    for path, model in _seeds(inputs):
+        content = inputs.files_after(path)
+        if content is None:
+            continue
+        size = _size(inputs, path, content)
+        rows_count = int(content.count(b"\n") * size / max(len(content), 1))
+        if size > LARGE_BYTES or rows_count > MAX_ROWS:
+            huge = size > MAX_BYTES or rows_count > MAX_ROWS
+            yield Sight(
+                TOO_LARGE,
+                f"{size / 1e6:,.0f} MB, about {rows_count:,} rows: SQLMesh keeps seeds in "
+                "its state and reads them whole.",
+                "the data are loaded by an ETL tool and read as an external model",
+                severity=None if huge else "medium",
+                model=model,
+                path=path,
+                line=1,
+            )
+        rows = _table(inputs, path, model, before=False) if size == len(content) else None
+        if rows is not None:
+            yield from _shape(path, model, rows)
+
+
+def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Sight]:
+    def broken(evidence: str, line: int, severity: Any = None) -> Sight:
+        return Sight(
+            BROKEN,
+            evidence,
+            "the file has the columns and types that the model declares",
+            severity=severity,
+            model=model,
+            path=path,
+            line=line,
+        )
+
+    if not rows:
+        yield broken("The file is empty.", 1)
+        return
+    header = [name.strip() for name in rows[0]]
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) > len(header):
+            yield broken(f"Row {number} has {len(row)} fields, the header {len(header)}.", number)
+            return
+        if len(row) < len(header):
+            yield broken(
+                f"Row {number} has {len(row)} fields, the header {len(header)}: the rest is NULL.",
+                number,
+                "high",
+            )
+            return
+    repeated = [name for name, count in Counter(header).items() if count > 1]
+    if repeated:
+        yield broken(f"The header repeats {names(repeated)}.", 1)
+    declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
+    lowered = [name.lower() for name in header]
+    gone = [name for name in declared if name.lower() not in lowered]
+    if gone:
+        yield broken(f"The model declares {names(gone)}, which the header does not have.", 1)
+    yield from _types(declared, lowered, rows, broken)
+
+
+def _types(declared: Any, header: list[str], rows: list[list[str]], broken: Any) -> Iterator[Sight]:
+    for name, kind in declared.items():
+        if name.lower() not in header or kind.this.value not in _NUMBER:
+            continue
+        index = header.index(name.lower())
+        for number, row in enumerate(rows[1:], start=2):
+            value = row[index].strip()
+            if (
+                value
+                and value.lower() not in {"null", "nan", "na", "n/a"}
+                and (not _NUMERIC.match(value))
+            ):
+                yield broken(
+                    f"Row {number}: the value of `{name}` is no {kind.sql()}.", number, "high"
+                )
+                break
+
+
+def keys(inputs: RuleInputs) -> Iterator[Sight]:
+    """Keys that are repeated now, and keys that readers may still join on."""
+    for path, model in _seeds(inputs):
+        if model is None:
+            continue
+        grains = [grain for grain in grain_of(model) if grain]
+        after = _table(inputs, path, model, before=False)
+        if not grains or not after:
+            continue
+        new = _keys(after, grains[0])
+        if new is None:
+            continue
+        repeated = [key for key, count in Counter(new).items() if count > 1]
+        if repeated:
+            yield Sight(
+                KEYS,
+                f"{len(repeated)} keys ({names(grains[0])}) occur more than once: joins on them "
+                "multiply rows.",
+                "each key occurs once",
+                model=model,
+                path=path,
+                line=1,
+            )
+        before = _table(inputs, path, model, before=True)
+        old = _keys(before, grains[0]) if before else None
+        gone = set(old or ()) - set(new)
+        if old and gone:
+            share = len(gone) / len(set(old))
+            yield Sight(
+                KEYS,
+                f"{len(gone)} of {len(set(old))} keys ({names(grains[0])}) are gone or renamed: "
+                "rows that join on them find no partner.",
+                "the readers' data use the new keys, or the old ones stay",
+                severity=None if share >= 0.2 else "medium",  # noqa: PLR2004
+                model=model,
+                path=path,
+                line=1,
+            )
+
+
+def _keys(rows: list[list[str]], grain: frozenset[str]) -> list[tuple[str, ...]] | None:
+    header = [name.strip().lower() for name in rows[0]]
+    if not all(name in header for name in grain):
+        return None
+    places = [header.index(name) for name in sorted(grain)]
+    return [tuple(row[i].strip() for i in places) for row in rows[1:] if len(row) == len(header)]

@@ -1,0 +1,201 @@
+"""What a changed setting of the configuration does, key by key."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ci_bot.contracts.plan import Severity
+from ci_bot.worker.rules.registry import RuleSpec, rule
+
+PROJECT_KEY = rule("project-key-changed", "The project key changes", "high", "project")
+DIALECT = rule("default-dialect-changed", "The default dialect changes", "high", "project")
+GATEWAY = rule("gateway-changed", "Models run on, or in, another place", "high", "project")
+STATE = rule("state-connection-changed", "The state moves to another place", "high", "project")
+LINTER = rule("linter-off", "The linter is switched off or loosened", "high", "project")
+NAMING = rule("naming-convention-changed", "Physical tables are named otherwise", "low", "project")
+SCHEMA = rule(
+    "physical-schema-changed", "Physical tables move to another schema", "high", "project"
+)
+DEFAULTS = rule("model-default-changed", "A default of all models changes", "high", "project")
+SPARK = rule("spark-setting-changed", "A Spark setting that alters results", "high", "project")
+PLAN = rule("plan-setting-changed", "A default of every plan changes", "medium", "project")
+OTHER = rule("configuration-changed", "Another setting of the project changes", "low", "project")
+
+_MEANING = re.compile(
+    r"^spark\.(sql\.(ansi|session\.timeZone|defaultCatalog|catalog|legacy|storeAssignmentPolicy|"
+    r"sources\.partitionOverwriteMode|decimalOperations|caseSensitive|warehouse|"
+    r"parquet\.(int96|datetime)|avro\.datetime|extensions|crossJoin|timestampType|mapKeyDedupPolicy)"
+    r"|hadoop\.(hive\.metastore\.uris|fs\.defaultFS|javax\.jdo\.option\.ConnectionURL)|master)",
+    re.IGNORECASE,
+)
+_SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
+SECRET = re.compile(r"(?i)(password|secret|token|access\.?key|credential|private_key|account\.key)")
+
+# Rule, severity where it differs from the rule's, what the setting does, and when it clears.
+Judgement = tuple[RuleSpec, Severity | None, str, str]
+
+
+_CONFIRM = "the owner of the project confirms it"
+
+
+def judged(  # noqa: PLR0911 - one line for each kind of setting reads best
+    parts: list[str], before: Any, after: Any
+) -> Judgement | None:
+    head = parts[0]
+    if head == "project":
+        return (
+            PROJECT_KEY,
+            None,
+            "in a shared state it tells which models are this project's, so all of them may look "
+            "removed or new, and models of others may be removed",
+            _CONFIRM,
+        )
+    if head == "model_defaults":
+        return _default(parts, before, after)
+    if head in {"gateways", "gateway"}:
+        return _gateway(parts, before, after)
+    if head in {"default_gateway", "default_connection"}:
+        return GATEWAY, None, "every model runs in another place", _CONFIRM
+    if head in {"state_connection", "default_state_connection", "state_schema"}:
+        return _state()
+    if head == "linter":
+        return _linter(parts, before, after)
+    if head == "physical_table_naming_convention":
+        return (
+            NAMING,
+            None,
+            "tables that are built from now on are named so; stored snapshots keep their names",
+            "nobody looks physical tables up by name",
+        )
+    if head in {"physical_schema_mapping", "physical_schema_override"}:
+        return SCHEMA, None, "matching models get new fingerprints and are built again", _CONFIRM
+    if head in {
+        "environment_suffix_target", "environment_catalog_mapping", "virtual_environment_mode",
+        "gateway_managed_virtual_layer", "default_target_environment",
+    }:  # fmt: skip
+        return SCHEMA, None, "views and environments move to other names", _CONFIRM
+    if head == "plan":
+        return _plan(parts, after)
+    if head in {"before_all", "after_all"}:
+        return None  # the statements themselves are judged
+    return _other(head)
+
+
+def _default(parts: list[str], before: Any, after: Any) -> Judgement:
+    name = parts[1] if len(parts) > 1 else ""
+    if name == "dialect":
+        return (
+            DIALECT,
+            None,
+            "models without a dialect of their own are read otherwise; division, functions and "
+            "quotes may mean other things",
+            "the rendered queries are the same, or each model names its dialect",
+        )
+    if name in _SHARED_DEFAULTS:
+        return OTHER, "info", "metadata of all models without their own", "nothing to do"
+    earlier = (
+        name == "start" and before is not None and after is not None and (str(after) < str(before))
+    )
+    if (
+        name in {"cron", "batch_concurrency", "ignored_rules"}
+        or earlier
+        or (before is None and (name == "start"))
+    ):
+        return DEFAULTS, "medium", "it holds for every model without its own", _CONFIRM
+    return DEFAULTS, None, "it holds for every model without its own", _CONFIRM
+
+
+def _gateway(parts: list[str], before: Any, after: Any) -> Judgement | None:
+    rest = parts[2:] if parts[0] == "gateways" else parts[1:]
+    if not rest:
+        return GATEWAY, None, "the gateway itself comes or goes", _CONFIRM
+    if rest[0] in {"state_connection", "state_schema"}:
+        return _state()
+    if rest[0] == "test_connection":
+        return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
+    if len(rest) > 2 and rest[1] == "config":  # noqa: PLR2004 - connection, config, key
+        return _session(".".join(rest[2:]))
+    return _connection(rest[-1])
+
+
+def _session(name: str) -> Judgement:
+    if _MEANING.match(name):
+        return SPARK, None, "the same query gives other results, or writes elsewhere", _CONFIRM
+    return OTHER, "info", "a setting of the session", "nothing to do"
+
+
+def _connection(name: str) -> Judgement:
+    if name in {"concurrent_tasks", "pre_ping", "pretty_sql", "register_comments"}:
+        return OTHER, "info", "a setting of the connection", "nothing to do"
+    if SECRET.search(name):
+        return OTHER, "info", "how the connection signs in", "nothing to do"
+    if name in {"user", "username", "role"}:
+        return GATEWAY, "medium", "the connection signs in as someone else", _CONFIRM
+    return GATEWAY, None, "models are named for, or built in, another place", _CONFIRM
+
+
+def _state() -> Judgement:
+    return (
+        STATE,
+        None,
+        "an empty state knows no prod, so everything looks new and is built again",
+        "the state has been moved with its contents",
+    )
+
+
+def _linter(parts: list[str], before: Any, after: Any) -> Judgement:
+    name = parts[1] if len(parts) > 1 else ""
+    if name == "enabled" or not name:
+        off = after is False or after is None
+        return (
+            LINTER,
+            None if off else "info",
+            "no model is checked any more" if off else "models are checked from now on",
+            "the linter is on",
+        )
+    old, new = _items(before), _items(after)
+    loosened = bool(new - old) if name == "ignored_rules" else bool(old - new)
+    if name == "warn_rules":
+        return LINTER, "medium" if loosened else "info", "which rules warn", "a reviewer agrees"
+    return (
+        LINTER,
+        None if loosened else "info",
+        "fewer rules stop a plan" if loosened else "more rules are checked",
+        "the rules are back, or a reviewer agrees",
+    )
+
+
+def _items(value: Any) -> set[str]:
+    items = value if isinstance(value, list) else [value] if value else []
+    return {str(item).lower() for item in items}
+
+
+def _plan(parts: list[str], after: Any) -> Judgement:
+    name = parts[1] if len(parts) > 1 else ""
+    if name in {"forward_only", "always_recreate_environment", "enable_preview"} and after is True:
+        severity: Severity | None = "high" if name == "forward_only" else None
+        return PLAN, severity, "it changes what every plan computes", _CONFIRM
+    return PLAN, None, "it changes how every plan is made", _CONFIRM
+
+
+_WEIGHTY = {
+    "ignore_patterns": "files that match are no models any more",
+    "variables": "models that use them are computed anew",
+    "cicd_bot": "the behaviour of SQLMesh's own bot",
+    "snapshot_ttl": "old table versions are kept for another time",
+    "environment_ttl": "environments live for another time",
+    "time_column_format": "time columns without a format of their own are read otherwise",
+    "infer_python_dependencies": "how the requirements are found",
+    "loader": "how the project is read",
+}
+
+
+def _other(head: str) -> Judgement:
+    if head in {"time_column_format", "loader"}:
+        return OTHER, "high", _WEIGHTY[head], _CONFIRM
+    if head in {"ignore_patterns", "environment_ttl", "snapshot_ttl"}:
+        return OTHER, "medium", _WEIGHTY[head], _CONFIRM
+    if head in _WEIGHTY:
+        return OTHER, None, _WEIGHTY[head], "nothing to do"
+    return OTHER, "info", "a setting of the project", "nothing to do"

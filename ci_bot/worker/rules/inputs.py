@@ -1,0 +1,101 @@
+"""What the rules are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ReadFile = Callable[[str], bytes | None]
+
+
+def no_file(path: str) -> bytes | None:
+    """A reader for a side that has no files at hand."""
+    return None
+
+
+@dataclass(frozen=True)
+class RuleInputs:
+    """Both sides of a change, as far as they are known.
+
+    Models are SQLMesh's, by fully qualified name: `before` as prod's snapshots hold them, `after`
+    as the head loads (empty with `loaded=False` where it does not load). The name sets come from
+    the plan; where there is no plan they are empty and the rules compare the models themselves.
+
+    Attributes:
+        repository: root of the checkout that `after` was loaded from.
+        projects: project directories, relative to the repository.
+        changed_files: paths of the PR's diff, relative to the repository; None where unknown.
+        files_before, files_after: the text of a file on either side, None where it is not there.
+        config_before, config_after: SQLMesh's configuration objects, where at hand.
+        statements: environment statements (when, sql, change) of the plan.
+        readers: per model of the head, the models that read it directly.
+        from_base: models whose difference comes from the base branch; they are not judged.
+        row_counts: known rows per model, from the ledger of earlier applies.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    repository: Path = Path("/")
+    projects: tuple[str, ...] = (".",)
+    loaded: bool = True
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    direct: frozenset[str] = frozenset()
+    indirect: frozenset[str] = frozenset()
+    metadata: frozenset[str] = frozenset()
+    categories: Mapping[str, str | None] = field(default_factory=dict)
+    changed_files: tuple[str, ...] | None = None
+    files_before: ReadFile = no_file
+    files_after: ReadFile = no_file
+    config_before: Any = None
+    config_after: Any = None
+    statements: tuple[tuple[str, str, str], ...] = ()
+    readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
+    default_dialect: str = ""
+    from_base: frozenset[str] = frozenset()
+    row_counts: Mapping[str, int] = field(default_factory=dict)
+
+    def path_of(self, model: Any) -> str | None:
+        """The file of a model, relative to the repository."""
+        path = getattr(model, "_path", None)
+        if path is None:
+            return None
+        path = Path(path)
+        if path.is_relative_to(self.repository):
+            return path.relative_to(self.repository).as_posix()
+        return path.as_posix()
+
+    @cached_property
+    def models_by_file(self) -> Mapping[str, list[Any]]:
+        """The models of the head by the file that defines them."""
+        found: dict[str, list[Any]] = {}
+        for model in self.after.values():
+            path = self.path_of(model)
+            if path is not None:
+                found.setdefault(path, []).append(model)
+        return found
+
+    def in_project(self, path: str) -> str | None:
+        """`path` relative to the project directory that holds it; None where no project does."""
+        for project in sorted(self.projects, key=len, reverse=True):
+            root = PurePosixPath(project)
+            if str(root) == ".":
+                return path
+            if PurePosixPath(path).is_relative_to(root):
+                return PurePosixPath(path).relative_to(root).as_posix()
+        return None
+
+    def text_before(self, path: str) -> str | None:
+        """The file as text (undecodable bytes replaced), before the change."""
+        return _text(self.files_before(path))
+
+    def text_after(self, path: str) -> str | None:
+        """The file as text (undecodable bytes replaced), after the change."""
+        return _text(self.files_after(path))
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode("utf-8", errors="replace")

@@ -1,0 +1,123 @@
+"""What our linter rules share: a catalogue entry, a view of the project, and file positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
+from sqlmesh.core.model import Model
+
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.queries import Queries, Query, plain, short
+from ci_bot.worker.rules.registry import RuleSpec
+from ci_bot.worker.rules.sight import Sight
+
+
+@dataclass(frozen=True)
+class ProjectView:
+    """What a rule may ask about the project around a model.
+
+    Stands in for SQLMesh's context where there is none, and is made from one where there is.
+    `now` gives milliseconds since the epoch; without it rules that need the date stay quiet.
+    """
+
+    models: Mapping[str, Any]
+    variables: frozenset[str] | None = None
+    row_counts: Mapping[str, int] = field(default_factory=dict)
+    now: Callable[[], int] | None = None
+    queries: Queries = field(default_factory=Queries)
+
+    def get_model(self, fqn: str) -> Any:
+        """The model of that fully qualified name, or None."""
+        return self.models.get(fqn)
+
+    @cached_property
+    def by_table(self) -> Mapping[str, Any]:
+        """Models by catalog.schema.name and by schema.name, in lower case, without quotes."""
+        found: dict[str, Any] = {}
+        for fqn, model in self.models.items():
+            name = plain(fqn)
+            found[name] = model
+            found.setdefault(short(name), model)
+        return found
+
+
+class ModelRule(Rule):
+    """A rule on one model. Subclasses give `spec` and `see`."""
+
+    spec: ClassVar[RuleSpec]
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context)
+        self.project = context if isinstance(context, ProjectView) else _view(context)
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        """What the rule has to say about `model`."""
+        raise NotImplementedError
+
+    def check_model(self, model: Model) -> list[RuleViolation] | None:
+        """SQLMesh's way in: the same sights as violations with a range in the file."""
+        found = [
+            self.violation(sight.evidence, violation_range=_range(model, sight))
+            for sight in self.see(model)
+        ]
+        return found or None
+
+    @property
+    def summary(self) -> str:
+        return self.spec.title
+
+    def query(self, model: Any) -> Query | None:
+        """The model's query, shared by all rules of a run."""
+        return self.project.queries.of(model)
+
+    def sight(
+        self,
+        model: Any,
+        evidence: str,
+        clears: str,
+        *,
+        severity: Any = None,
+        anchors: tuple[str, ...] = (),
+    ) -> Sight:
+        """A sight of this rule on `model`."""
+        return Sight(self.spec, evidence, clears, severity, model, anchors)
+
+
+def _view(context: Any) -> ProjectView:
+    """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
+    from sqlmesh.utils.date import now_timestamp
+
+    models = getattr(context, "models", None) or getattr(context, "_models", {})
+    config = getattr(context, "config", None)
+    variables = frozenset(name.lower() for name in getattr(config, "variables", {}) or {})
+    return ProjectView(
+        dict(models),
+        variables=variables if config is not None else None,
+        now=lambda: int(now_timestamp()),
+    )
+
+
+def _range(model: Any, sight: Sight) -> Range | None:
+    path = getattr(model, "_path", None)
+    if path is None or not Path(path).is_file():
+        return None
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    line = sight.line or line_of(text, sight.anchors, model.name)
+    if line is None:
+        return None
+    width = len(text.splitlines()[line - 1])
+    return Range(
+        start=Position(line=line - 1, character=0), end=Position(line=line - 1, character=width)
+    )
+
+
+def is_table(model: Any) -> bool:
+    """Whether the model stores rows of its own that SQLMesh computes."""
+    return not (
+        model.kind.is_view or model.kind.is_embedded or model.kind.is_external or model.kind.is_seed
+    )

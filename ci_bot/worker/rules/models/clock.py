@@ -1,0 +1,142 @@
+"""Values that differ when the same interval is computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.python_code import clock_calls, random_calls
+from ci_bot.worker.rules.queries import Query
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+_CLOCK = tuple(
+    getattr(exp, name)
+    for name in (
+        "CurrentDate", "CurrentDatetime", "CurrentTime", "CurrentTimestamp", "CurrentTimestampLTZ",
+        "Localtime", "Localtimestamp", "UtcDate", "UtcTime", "UtcTimestamp", "Systimestamp",
+    )
+    if hasattr(exp, name)
+)  # fmt: skip
+_CLOCK_NAMES = frozenset(
+    {
+        "now", "getdate", "sysdate", "sysdatetime", "systimestamp", "curdate", "current_date",
+        "current_timestamp", "current_datetime", "current_time", "localtimestamp", "localtime",
+        "clock_timestamp", "statement_timestamp", "transaction_timestamp", "today", "getutcdate",
+    }
+)  # fmt: skip
+_EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
+_RANDOM = tuple(
+    getattr(exp, name) for name in ("Rand", "Randn", "Uuid", "RandStr", "Randstr")
+    if hasattr(exp, name)
+)  # fmt: skip
+_RANDOM_NAMES = frozenset(
+    {
+        "rand", "random", "randn", "uuid", "newid", "gen_random_uuid", "generate_uuid", "shuffle",
+        "uuid_string", "monotonically_increasing_id", "spark_partition_id", "randstr", "uniform",
+    }
+)  # fmt: skip
+
+
+class CurrentTime(ModelRule):
+    """A table that holds the clock cannot be computed again."""
+
+    spec = rule("current-time", "The model reads the clock", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if model.is_python:
+            if calls := clock_calls(model):
+                yield self.sight(
+                    model,
+                    f"The Python model reads the clock ({names(calls)}), so the same interval "
+                    "gives another result tomorrow.",
+                    "`execution_time` (or start and end) is used in its place",
+                    anchors=tuple(calls),
+                )
+            return
+        query = self.query(model)
+        found = _calls(query, _CLOCK, _CLOCK_NAMES, clock=True) if query is not None else []
+        if not found:
+            return
+        view = model.kind.is_view or model.kind.is_embedded
+        yield self.sight(
+            model,
+            f"{names(found)}: "
+            + (
+                "the view gives another result whenever it is read."
+                if view
+                else "a backfill of an old interval sees today's clock, so it gives another result "
+                "than the run of that day."
+                if model.kind.is_incremental
+                else "two builds from the same data give different tables."
+            ),
+            "@execution_ts (or start and end) stands in its place",
+            severity="medium" if view else None,
+            anchors=(*found, *sorted(_CLOCK_NAMES)),
+        )
+
+
+class RandomValue(ModelRule):
+    """Chance makes keys and groups that change with every run."""
+
+    spec = rule("random", "The model uses chance", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if model.is_python:
+            if calls := random_calls(model):
+                yield self.sight(
+                    model,
+                    f"The Python model uses chance without a fixed seed ({names(calls)}), so each "
+                    "run gives another result.",
+                    "the generator has a fixed seed, or the value is a hash of the key",
+                    anchors=tuple(calls),
+                )
+            return
+        query = self.query(model)
+        if query is None:
+            return
+        found = _calls(query, _RANDOM, _RANDOM_NAMES, clock=False)
+        if any(s.args.get("seed") is None for s in query.tree.all(exp.TableSample)):
+            found.append("TABLESAMPLE")
+        if found:
+            yield self.sight(
+                model,
+                f"{names(found)}: every run gives other values, so rows cannot be matched with "
+                "those of an earlier run.",
+                "the value is computed from the row, for instance as a hash of its key",
+                anchors=(*found, *sorted(_RANDOM_NAMES)),
+            )
+
+
+def _calls(
+    query: Query, types: tuple[Any, ...], named: frozenset[str], *, clock: bool
+) -> list[str]:
+    """Function calls of the kind, as the dialect writes them; strings and names never count."""
+    found: list[str] = []
+    for node in query.tree.all(*types):
+        if clock or not _is_seeded(node):
+            found.append(node.sql_name())
+    for node in query.tree.all(exp.Anonymous):
+        name, arguments = node.name.lower(), node.expressions
+        if (name in named and (clock or not _is_constant(arguments))) or (
+            clock and name in _EMPTY_CLOCKS and not arguments
+        ):
+            found.append(node.name)
+    if clock:
+        found += [
+            "UNIX_TIMESTAMP"
+            for node in query.tree.all(exp.StrToUnix)
+            if node.args.get("this") is None
+        ]
+    return list(dict.fromkeys(found))
+
+
+def _is_seeded(node: Any) -> bool:
+    return isinstance(node.this, exp.Literal) and not isinstance(node, getattr(exp, "Uuid", ()))
+
+
+def _is_constant(arguments: list[Any]) -> bool:
+    return bool(arguments) and all(isinstance(item, exp.Literal) for item in arguments)

@@ -1,0 +1,137 @@
+"""What a model promises and relies on: named columns, types, and registered sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.queries import plain, selects, short, table_name
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+_SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
+
+
+class ExternalUnregistered(ModelRule):
+    """A table that SQLMesh does not know can change without any plan seeing it."""
+
+    spec = rule(
+        "external-unregistered", "A source table is not registered as external", "high", "model"
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if model.kind.is_external:
+            return
+        unknown = [
+            name
+            for name in sorted(model.depends_on)
+            if self.project.get_model(name) is None and not _is_system(name)
+        ]
+        if not unknown:
+            return
+        registers = any(item.kind.is_external for item in self.project.models.values())
+        for name in unknown:
+            yield self.sight(
+                model,
+                f"`{short(name)}` is no model and is not in external_models.yaml: its columns are "
+                "not known, and no plan sees it change.",
+                "`sqlmesh create_external_models` has added it, with its columns",
+                # Where a project registers nothing at all, that is its habit and not this change.
+                severity=None if registers else "medium",
+                anchors=(short(name), plain(name).rpartition(".")[2]),
+            )
+
+
+def _is_system(name: str) -> bool:
+    parts = plain(name).split(".")
+    return any(part in _SYSTEM_SCHEMAS for part in parts[:-1])
+
+
+class ExternalWithoutAudits(ModelRule):
+    """The border of a project is where data should be checked first."""
+
+    spec = rule("external-without-audits", "An external model has no audits", "info", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if model.kind.is_external and not model.audits:
+            yield self.sight(
+                model,
+                "Nothing checks what arrives in this table.",
+                "the entry in external_models.yaml has audits, for instance not_null on its key",
+                anchors=(model.name,),
+            )
+
+
+class SelectStar(ModelRule):
+    """A star passes on whatever the source has today."""
+
+    spec = rule("select-star", "SELECT * reads a stored table", "medium", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None:
+            return
+        root = query.written_root if query.written is not None else query.root
+        tree = query.written_tree if query.written is not None else query.rendered_tree
+        if not any(not isinstance(star.parent, exp.Count) for star in tree.all(exp.Star)):
+            return
+        for scope in selects(root):
+            for item in scope.expression.expressions:
+                if not item.is_star or isinstance(item.unalias(), exp.Count):
+                    continue
+                tables = sorted(set(_stored(item, scope)))
+                if not tables:
+                    continue
+                known = [self.project.by_table.get(name) for name in tables]
+                all_known = all(m is not None and m.columns_to_types for m in known)
+                yield self.sight(
+                    model,
+                    f"SELECT * takes every column that {names(short(name) for name in tables)} "
+                    + (
+                        "has today; a new one appears here without a change."
+                        if all_known
+                        else "has, and SQLMesh does not know them."
+                    ),
+                    "the columns are named",
+                    severity="low" if all_known else None,
+                    anchors=("SELECT *", "*"),
+                )
+
+
+def _stored(item: Any, scope: Any) -> Iterator[str]:
+    """Tables that a star reads directly; a CTE that names its columns is as good as a list."""
+    table = item.table if isinstance(item, exp.Column) else ""
+    for alias, (_, source) in scope.selected_sources.items():
+        if table and alias != table:
+            continue
+        if isinstance(source, exp.Table):
+            yield table_name(source)
+        elif not isinstance(source, Scope):
+            continue
+
+
+class UncastProjection(ModelRule):
+    """A column whose type nobody can tell is whatever the engine makes of it."""
+
+    spec = rule("uncast-projection", "The type of a column cannot be told", "info", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not model.is_sql or model.kind.is_external:
+            return
+        types = model.columns_to_types
+        if not types or "*" in types:
+            return
+        if any(name not in self.project.models for name in model.depends_on):
+            return  # with an unknown source every type is unknown, and that is said elsewhere
+        unknown = [name for name, kind in types.items() if kind.is_type(exp.DataType.Type.UNKNOWN)]
+        if unknown and not model.violated_rules_for_query:
+            yield self.sight(
+                model,
+                f"The types of {names(unknown)} cannot be told from the query.",
+                "the columns are cast in the outermost SELECT",
+                anchors=tuple(unknown),
+            )

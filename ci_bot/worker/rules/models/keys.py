@@ -1,0 +1,156 @@
+"""Keys: what identifies a row, and what proves that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.rules.audits import column_names, promises
+from ci_bot.worker.rules.models.base import ModelRule, is_table
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+WIDE_KEY = 5
+_POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
+
+
+def grain_of(model: Any) -> list[frozenset[str]]:
+    """The declared grains, each a set of columns."""
+    return [frozenset(column_names(grain)) for grain in model.grains]
+
+
+class UniqueKeyNoAudit(ModelRule):
+    """A merge on a key that is not unique keeps an arbitrary row."""
+
+    spec = rule(
+        "unique-key-no-audit", "No audit proves that the unique key is unique", "medium", "model"
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not model.kind.is_incremental_by_unique_key:
+            return
+        key = frozenset(column_names(model.unique_key))
+        if key and not promises(model).makes_unique(key):
+            yield self.sight(
+                model,
+                f"Rows are merged on {names(key)}, and no audit says that they are unique.",
+                "an audit unique_values or unique_combination_of_columns covers the key",
+                anchors=("unique_key",),
+            )
+
+
+class HighCardinalityKey(ModelRule):
+    """A merge compares keys; some are slow to compare or never equal."""
+
+    spec = rule("high-cardinality-key", "The unique key makes a slow merge", "low", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not model.kind.is_incremental_by_unique_key:
+            return
+        if model.partitioned_by or model.clustered_by:
+            return
+        key = column_names(model.unique_key)
+        types = model.columns_to_types or {}
+        poor = [c for c in key if c in types and types[c].this.value in _POOR_KEY_TYPES]
+        made = [
+            item.sql(dialect=model.dialect)
+            for item in model.unique_key
+            if not isinstance(item, exp.Column) and not isinstance(item, exp.Tuple)
+        ]
+        if poor or made or len(key) >= WIDE_KEY:
+            why = (
+                f"{names(poor)} have types of very many values"
+                if poor
+                else f"{names(made)} is computed for every comparison"
+                if made
+                else f"it has {len(key)} columns"
+            )
+            yield self.sight(
+                model,
+                f"The merge key is costly: {why}, and the table is neither partitioned nor "
+                "clustered.",
+                "the key is narrower, or the table is partitioned or clustered by a part of it",
+                anchors=("unique_key",),
+            )
+
+
+class MissingGrain(ModelRule):
+    """Without a grain no data diff can compare two versions of a table."""
+
+    spec = rule("missing-grain", "The model declares no grain", "low", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
+            return
+        if not model.grains:
+            yield self.sight(
+                model,
+                "No grain is declared, so versions of this table cannot be compared row by row.",
+                "the model names its `grain`",
+                severity="info" if model.kind.is_view else None,
+            )
+
+
+class MissingKeyAudit(ModelRule):
+    """A key that nobody checks is a hope."""
+
+    spec = rule("missing-key-audit", "No audit watches the key", "low", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not is_table(model) or model.kind.is_symbolic:
+            return
+        told = promises(model)
+        grains = grain_of(model)
+        if not grains:
+            if not (told.not_null or told.unique or told.other):
+                yield self.sight(
+                    model,
+                    "The table has no audit at all: duplicates and missing keys pass unseen.",
+                    "not_null and unique_values (or their kin) watch the key",
+                )
+            return
+        for grain in grains:
+            if not told.makes_unique(grain) and not (grain & told.not_null.keys()):
+                yield self.sight(
+                    model,
+                    f"No audit watches the grain {names(grain)}.",
+                    "not_null and unique_values (or their kin) watch the grain",
+                    anchors=("grain", "grains"),
+                )
+
+
+class MissingKeyColumn(ModelRule):
+    """Audits, keys and partitions that name a column which the query does not return."""
+
+    spec = rule(
+        "missing-key-column",
+        "An audit or a property names a column that is not there",
+        "blocker",
+        "model",
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        types = model.columns_to_types
+        if not types or "*" in types or model.kind.is_external or model.kind.is_seed:
+            return
+        known = {name.lower() for name in types}
+        told = promises(model)
+        uses: list[tuple[str, set[str]]] = [
+            ("audits", set(told.not_null) | {c for unique in told.unique for c in unique}),
+            ("unique_key", set(column_names(model.unique_key))),
+            ("grain", {c for grain in grain_of(model) for c in grain}),
+        ]
+        if model.time_column:
+            uses.append(("time_column", {model.time_column.column.name.lower()}))
+        for where, columns in uses:
+            if gone := sorted(columns - known):
+                yield self.sight(
+                    model,
+                    f"`{where}` names {names(gone)}, which the query does not return.",
+                    "the column is returned, or no longer named",
+                    # A grain is a remark to readers; the others are executed.
+                    severity="medium" if where == "grain" else None,
+                    anchors=(*gone, where),
+                )

@@ -1,0 +1,291 @@
+"""The shape of a query: joins without a condition, limits, recursion, unions, lost columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
+
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+_GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
+_BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+
+
+class CrossJoin(ModelRule):
+    """A join without a condition multiplies rows."""
+
+    spec = rule("cross-join", "Two tables are joined without a condition", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None or not any(_looks_untied(join) for join in query.tree.all(exp.Join)):
+            return
+        for target, _ in unconditional_joins(query):
+            yield self.sight(
+                model,
+                f"`{target}` is joined without a condition that ties it to the other tables, so "
+                "every row meets every row.",
+                "the join has a condition on both sides, or the other side has one row",
+                anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
+            )
+
+
+def _looks_untied(join: Any) -> bool:
+    """Whether a join may lack a condition: no ON with an equality of two columns."""
+    on = join.args.get("on")
+    return on is None or not any(
+        isinstance(test.this, exp.Column) and isinstance(test.expression, exp.Column)
+        for test in on.find_all(exp.EQ)
+    )
+
+
+def unconditional_joins(query: Query) -> Iterator[tuple[str, Any]]:
+    """Joins of stored tables whose rows all meet all others: name of the table, and the join."""
+    for scope in selects(query.root or query.written_root):
+        select = scope.expression
+        from_ = select.args.get("from_")
+        if from_ is None:
+            continue
+        left = [from_.this]
+        where = select.args.get("where")
+        for join in select.args.get("joins") or []:
+            target = join.this
+            if (
+                not _is_tied(join, scope, left, where)
+                and not _one_row(target, scope)
+                and not all(_one_row(item, scope) for item in left)
+            ):
+                yield _shown(target, scope), join
+            left.append(target)
+
+
+def _is_tied(join: Any, scope: Any, left: list[Any], where: Any) -> bool:
+    if join.args.get("using") or join.method == "NATURAL" or isinstance(join.this, _GENERATORS):
+        return True
+    mine = join.this.alias_or_name
+    others = {item.alias_or_name for item in left}
+    on = join.args.get("on")
+    for condition in (on, where.this if where is not None else None):
+        if condition is None:
+            continue
+        for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+            tables = {column.table for column in part.find_all(exp.Column)}
+            if "" in tables or (mine in tables and tables & others):
+                return True
+    # A correlated LATERAL ties itself.
+    return isinstance(join.this, exp.Subquery) and any(
+        column.table in others for column in join.this.find_all(exp.Column)
+    )
+
+
+def _one_row(node: Any, scope: Any) -> bool:
+    """Whether a source has one row at most, or is a list written out or generated."""
+    source = scope.sources.get(node.alias_or_name)
+    expression = source.expression if isinstance(source, Scope) else node
+    if isinstance(expression, _GENERATORS) or isinstance(node, _GENERATORS):
+        return True
+    if not isinstance(source, Scope) or not isinstance(expression, exp.Select):
+        return False
+    limit = expression.args.get("limit")
+    limited = limit is not None and limit.expression is not None and limit.expression.name == "1"
+    generated = not any(expression.find_all(exp.Table))
+    totals = expression.args.get("group") is None and all(
+        item.find(exp.AggFunc) is not None and item.find(exp.Window) is None
+        for item in expression.expressions
+    )
+    return limited or generated or totals
+
+
+def _shown(node: Any, scope: Any) -> str:
+    source = scope.sources.get(node.alias_or_name)
+    return short(table_name(source)) if isinstance(source, exp.Table) else node.alias_or_name
+
+
+class LimitInModel(ModelRule):
+    """LIMIT keeps arbitrary rows."""
+
+    spec = rule("limit-in-model", "A LIMIT was left in", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None or not query.tree.has(exp.Limit):
+            return
+        for scope in selects(query.scopes):
+            limit = scope.expression.args.get("limit")
+            if limit is None or (limit.expression is not None and limit.expression.name == "1"):
+                continue
+            ranked = scope.expression.args.get("order") is not None
+            count = limit.expression.sql() if limit.expression is not None else "n"
+            yield self.sight(
+                model,
+                f"LIMIT {count} after an ORDER BY keeps the first rows of "
+                + ("each interval." if model.kind.is_incremental else "the result.")
+                if ranked
+                else f"LIMIT {count} keeps an arbitrary choice of rows"
+                + (" of every interval." if model.kind.is_incremental else "."),
+                "the LIMIT is gone, or the ranking is what the model is for",
+                severity="low" if ranked and not model.kind.is_incremental else None,
+                anchors=("LIMIT",),
+            )
+
+
+class UnboundedRecursion(ModelRule):
+    """A recursion without a bound ends only if the data happen to have no cycle."""
+
+    spec = rule("unbounded-recursion", "Nothing bounds the recursion", "blocker", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None:
+            return
+        for with_ in query.tree.all(exp.With):
+            if not with_.args.get("recursive"):
+                continue
+            for cte in with_.expressions:
+                if _recurses(cte) and not _is_bounded(cte):
+                    yield self.sight(
+                        model,
+                        f"Nothing bounds the recursion of `{cte.alias}`: a cycle in the data, or a "
+                        "condition that stays true, never ends.",
+                        "the recursive part counts its depth and stops at a number, or keeps the "
+                        "path and leaves out what is on it",
+                        anchors=("RECURSIVE", cte.alias),
+                    )
+
+
+def _members(cte: Any) -> list[Any]:
+    union = cte.this
+    if not isinstance(union, exp.SetOperation):
+        return []
+    return [
+        side
+        for side in (union.left, union.right)
+        if any(table.name.lower() == cte.alias.lower() for table in side.find_all(exp.Table))
+    ]
+
+
+def _recurses(cte: Any) -> bool:
+    return bool(_members(cte))
+
+
+def _is_bounded(cte: Any) -> bool:
+    if isinstance(cte.this, exp.Union) and cte.this.args.get("distinct") and not _computes(cte):
+        return True  # equal rows are dropped, so a finite set of values comes to an end
+    return all(_stops(member, cte.alias.lower()) for member in _members(cte))
+
+
+def _computes(cte: Any) -> bool:
+    return any(
+        not isinstance(item.unalias(), exp.Column | exp.Literal)
+        for member in _members(cte)
+        for item in member.selects
+    )
+
+
+def _stops(member: Any, name: str) -> bool:
+    own = {name} | {
+        table.alias_or_name.lower()
+        for table in member.find_all(exp.Table)
+        if table.name.lower() == name
+    }
+    conditions = [where.this for where in member.find_all(exp.Where)]
+    conditions += [
+        join.args["on"] for join in member.find_all(exp.Join) if join.args.get("on") is not None
+    ]
+    for condition in conditions:
+        for test in condition.find_all(*_BOUNDS):
+            columns = list(test.find_all(exp.Column))
+            if columns and all(
+                column.table.lower() in own or not column.table for column in columns
+            ):
+                return True
+        for test in condition.find_all(exp.Not):
+            # The path so far does not hold the next step.
+            if test.find(exp.ArrayContains, exp.In, exp.Like, exp.StrPosition, exp.Exists):
+                return True
+        if any(
+            test.find(exp.StrPosition, exp.ArrayContains) for test in condition.find_all(exp.EQ)
+        ):
+            return True
+    return False
+
+
+class UnionColumnOrder(ModelRule):
+    """A union goes by position, not by name."""
+
+    spec = rule(
+        "union-column-order", "The branches of a union order columns differently", "high", "model"
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None:
+            return
+        for union in query.tree.all(exp.SetOperation):
+            if union.args.get("by_name"):
+                continue
+            left, right = _named(union.left), _named(union.right)
+            if left != right and sorted(left) == sorted(right) and len(set(left)) == len(left):
+                moved = [a for a, b in zip(left, right, strict=True) if a != b]
+                yield self.sight(
+                    model,
+                    f"The branches of a UNION order their columns differently ({names(moved)}): "
+                    "values end up in each other's columns.",
+                    "all branches list their columns in the same order",
+                    anchors=("UNION", "EXCEPT", "INTERSECT"),
+                )
+
+
+def _named(side: Any) -> list[str]:
+    found = [item.alias_or_name.lower() for item in getattr(side, "selects", [])]
+    return found if all(found) and "*" not in found else []
+
+
+class MissingColumn(ModelRule):
+    """A column that no table of the query has."""
+
+    spec = rule("missing-column", "The query reads a column that is not there", "blocker", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None:
+            return
+        # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
+        violated = model.violated_rules_for_query
+        if not violated.get(AmbiguousOrInvalidColumn):
+            return
+        for table, column in sorted(set(unresolved(query, self.project.by_table))):
+            yield self.sight(
+                model,
+                f"`{column}` is read from `{short(table)}`, which has no such column.",
+                "the column exists there, or is no longer read",
+                anchors=(column,),
+            )
+
+
+def unresolved(query: Query, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(table, column) pairs that a query reads although the table is known not to have them."""
+    for scope in selects(query.root or query.written_root):
+        sources = scope.selected_sources
+        single = next(iter(sources.values()))[1] if len(sources) == 1 else None
+        aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
+        generated = bool(scope.expression.args.get("laterals"))
+        for column in scope.columns:
+            source = scope.sources.get(column.table) if column.table else single
+            if not isinstance(source, exp.Table) or (not column.table and generated):
+                continue
+            model = by_table.get(table_name(source))
+            types = model.columns_to_types if model is not None else None
+            if not types or "*" in types or column.name == "*":
+                continue
+            known = {name.lower() for name in types}
+            name = column.name.lower()
+            if name not in known and not (not column.table and name in aliases):
+                yield table_name(source), name

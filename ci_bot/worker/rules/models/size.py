@@ -1,0 +1,99 @@
+"""Starts, batches and sizes: how much one job has to chew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight
+
+LARGE_BACKFILL = 100
+MANY_ROWS = 1_000_000
+MAX_DEPTH = 50
+
+
+class NoStart(ModelRule):
+    """An incremental model without a start begins yesterday, or where its parents begin."""
+
+    spec = rule("no-start", "The incremental model has no start", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        kind = model.kind
+        incremental = (
+            kind.is_incremental_by_time_range
+            or kind.is_incremental_by_unique_key
+            or kind.is_scd_type_2
+            or kind.is_incremental_by_partition
+        )
+        if not incremental or model.start is not None:
+            return
+        inherited = self._inherits(model)
+        yield self.sight(
+            model,
+            "No `start`, neither here nor in model_defaults: the history begins where that of its "
+            "parents does."
+            if inherited
+            else "No `start`, neither here nor in model_defaults nor above: the history begins "
+            "yesterday, and everything older is never computed.",
+            "the model, or model_defaults, has a `start`",
+            severity="low" if inherited else None,
+            anchors=("kind",),
+        )
+
+    def _inherits(self, model: Any) -> bool:
+        seen: set[str] = set()
+        queue = list(model.depends_on)
+        while queue and len(seen) < MAX_DEPTH:
+            name = queue.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            parent = self.project.get_model(name)
+            if parent is None or parent.kind.is_external:
+                continue
+            if parent.start is not None:
+                return True
+            queue.extend(parent.depends_on)
+        return False
+
+
+class BatchSizeMissing(ModelRule):
+    """A long history in one job is how backfills run out of memory."""
+
+    spec = rule("batch-size-missing", "A long history and no batch_size", "medium", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not model.kind.is_incremental_by_time_range or model.batch_size is not None:
+            return
+        if self.project.now is None or model.start is None:
+            return
+        from sqlmesh.utils.date import to_timestamp
+
+        now = self.project.now()
+        seconds = (now - to_timestamp(model.start, relative_base=None)) / 1_000
+        intervals = int(seconds // model.interval_unit.seconds)
+        if intervals > LARGE_BACKFILL:
+            yield self.sight(
+                model,
+                f"One job would compute about {intervals:,} intervals since {model.start}.",
+                "the kind has a `batch_size`",
+                anchors=("time_column", "kind"),
+            )
+
+
+class HugeFullModel(ModelRule):
+    """FULL builds everything again in every run."""
+
+    spec = rule("huge-full-model", "A FULL model of more than a million rows", "medium", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        rows = self.project.row_counts.get(model.fqn)
+        if model.kind.is_full and rows is not None and rows > MANY_ROWS:
+            yield self.sight(
+                model,
+                f"{rows:,} rows are computed and written again in each run.",
+                "the model is incremental, or stays below a million rows",
+                anchors=("kind FULL", "kind"),
+            )

@@ -1,0 +1,254 @@
+"""Incremental models and their interval: filters, time columns, windows and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker.rules.canonical import conjuncts
+from ci_bot.worker.rules.interval import (
+    bounds_of,
+    is_interval_predicate,
+    mentions_interval,
+    time_column_origins,
+)
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.queries import Query, outer, projection
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+# Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
+UNITS = {
+    "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
+    "month": 2_592_000, "quarter": 7_776_000, "year": 31_536_000,
+}  # fmt: skip
+_ALIASES = {
+    "mm": "month", "mon": "month", "yy": "year", "yyyy": "year", "q": "quarter", "dd": "day",
+    "hh": "hour", "wk": "week", "isoweek": "week",
+}  # fmt: skip
+_SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
+_ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+
+
+def _is_time_range(model: Any) -> bool:
+    return bool(model.kind.is_incremental_by_time_range and model.is_sql and model.time_column)
+
+
+def _roots(query: Query) -> list[Any]:
+    return [query.scopes] if query.scopes is not None else []
+
+
+class TimeFilterMissing(ModelRule):
+    """Every row of an incremental query has to come from its interval."""
+
+    spec = rule("time-filter-missing", "The query does not filter on its interval", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not (query := self.query(model)):
+            return
+        if model.kind.is_incremental_by_unique_key:
+            if not mentions_interval(query):
+                yield self.sight(
+                    model,
+                    "Every run reads all of the source: the query has no filter on the interval.",
+                    "the query filters on the interval, or the source is known to stay small",
+                    severity="low",
+                )
+            return
+        if not _is_time_range(model) or not query.tree.has(exp.Table):
+            return
+        bounds = bounds_of(query)
+        if bounds.lower and bounds.upper:
+            return
+        column = model.time_column.column.sql(dialect=model.dialect)
+        if bounds.any:
+            end = "start" if bounds.upper else "end"
+            yield self.sight(
+                model,
+                f"The filter on the interval has no {end}, so a run reads more than its interval.",
+                f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
+                severity="medium",
+                anchors=("@start_ds", "@start_ts", "@start_dt", "@end_ds", "@end_ts", "WHERE"),
+            )
+            return
+        stands = mentions_interval(query)
+        yield self.sight(
+            model,
+            "Start and end occur, but not every row has to pass them (an OR, an outer join, or a "
+            "branch without the filter), so each run reads rows of all time."
+            if stands
+            else "The query does not filter on the interval, so each run reads all of history.",
+            f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin) for every row",
+            anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
+        )
+
+
+class IntervalEdge(ModelRule):
+    """start_ds and end_ds are both inside the interval."""
+
+    spec = rule(
+        "interval-edge-lost", "A filter leaves out an edge of the interval", "high", "model"
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        query = self.query(model)
+        if query is None or query.written is None or not model.kind.is_incremental:
+            return
+        for test in query.written_tree.all(exp.LT, exp.GT):
+            left = isinstance(test, exp.LT)
+            # x < end and x > start, written either way round.
+            for side, loses_end in ((test.expression, left), (test.this, not left)):
+                name = _day_macro(side)
+                if name is not None and name.startswith("end_" if loses_end else "start_"):
+                    yield self.sight(
+                        model,
+                        f"`{'<' if loses_end else '>'} @{name}` leaves out the "
+                        f"{'last' if loses_end else 'first'} day of every interval, and @{name} is "
+                        "part of it: a daily run writes nothing.",
+                        "BETWEEN, or <= and >=, compare with start and end",
+                        anchors=(f"@{name}",),
+                    )
+
+
+def _day_macro(node: Any) -> str | None:
+    """start_ds or its kin where a side is exactly that, cast or not; a shifted one is no edge."""
+    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
+        node = node.this
+    name = node.name.lower() if isinstance(node, d.MacroVar) else ""
+    return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
+
+
+class TimeFilterWrongColumn(ModelRule):
+    """The filter has to speak of the same time as the time column."""
+
+    spec = rule(
+        "time-filter-wrong-column",
+        "The filter on the interval is not on the time column",
+        "high",
+        "model",
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not _is_time_range(model) or not (query := self.query(model)):
+            return
+        filtered = {name for _, name in bounds_of(query).columns}
+        target = model.time_column.column.name
+        made_of = {name for _, name in time_column_origins(_roots(query), target)}
+        if filtered and made_of and not filtered & (made_of | {target.lower()}):
+            yield self.sight(
+                model,
+                f"The time column `{target}` is made of {names(made_of)}, but the interval is "
+                f"compared with {names(filtered)}: rows of one interval carry dates of another.",
+                f"the filter is on what `{target}` is made of",
+                anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date"),
+            )
+
+
+class TimeColumnOutsideInterval(ModelRule):
+    """A time column that is rounded or moved leaves the interval that it was read for."""
+
+    spec = rule(
+        "time-column-outside-interval",
+        "The time column is moved out of the interval",
+        "high",
+        "model",
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        if not _is_time_range(model) or not (query := self.query(model)):
+            return
+        interval = UNITS[_interval_unit(model)]
+        name = model.time_column.column.name
+        for root in _roots(query):
+            for branch in outer(root):
+                item = _resolved(branch, name)
+                unit = _cut(item) if item is not None else None
+                if unit is not None and UNITS[unit] > interval:
+                    yield self.sight(
+                        model,
+                        f"`{name}` is cut to the {unit}, while the interval is one "
+                        f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
+                        f"the model runs by the {unit}, or the time column keeps its precision",
+                        anchors=(name,),
+                    )
+                elif item is not None and (how := _moved(item)) and not _filter_moves(query, how):
+                    yield self.sight(
+                        model,
+                        f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
+                        "near its edges are dated outside of it.",
+                        "filter and time column are moved alike",
+                        anchors=(how, name),
+                    )
+
+
+def _interval_unit(model: Any) -> str:
+    unit = str(model.interval_unit.value).lower()
+    if unit.endswith("minute"):
+        return "minute"
+    return unit if unit in UNITS else "day"
+
+
+def _resolved(branch: Any, name: str, depth: int = 0) -> Any:
+    """The expression of a result column, followed through CTEs that only pass it on."""
+    item = projection(branch, name)
+    if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop
+        source = branch.sources.get(item.table) if item.table else None
+        if source is None and len(branch.selected_sources) == 1:
+            source = next(iter(branch.selected_sources.values()))[1]
+        if hasattr(source, "expression") and not isinstance(source, exp.Expression):
+            for leaf in outer(source):
+                if leaf is not branch:
+                    return _resolved(leaf, item.name, depth + 1) or item
+    return item
+
+
+def _cut(node: Any) -> str | None:
+    """The unit that an expression rounds a date down to, through casts."""
+    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate):
+        if isinstance(node, exp.TsOrDsToDate) or (
+            isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DataType.Type.DATE
+        ):
+            inner = _cut(node.this)
+            return inner or "day"
+        node = node.this
+    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc | exp.DatetimeTrunc):
+        unit = node.args.get("unit")
+        text = unit.name.lower() if unit is not None else ""
+        text = _ALIASES.get(text, text)
+        return text if text in UNITS else None
+    if isinstance(node, exp.LastDay):
+        return "month"
+    return None
+
+
+def _moved(node: Any) -> str | None:
+    """The function that shifts a time to another zone or day, if there is one."""
+    for inner in node.walk():
+        if isinstance(inner, exp.ConvertTimezone | exp.AtTimeZone | exp.FromTimeZone):
+            return _name(inner)
+        if isinstance(inner, exp.DateAdd | exp.DateSub | exp.TsOrDsAdd | exp.AddMonths):
+            return _name(inner)
+        if isinstance(inner, exp.Anonymous) and inner.name.lower() in _SHIFTS:
+            return str(inner.name)
+        if isinstance(inner, exp.Add | exp.Sub) and inner.find(exp.Interval):
+            return "INTERVAL"
+    return None
+
+
+def _name(node: Any) -> str:
+    if isinstance(node, exp.AtTimeZone | exp.FromTimeZone):
+        return "FROM_UTC_TIMESTAMP" if isinstance(node, exp.AtTimeZone) else "TO_UTC_TIMESTAMP"
+    return str(node.sql_name())
+
+
+def _filter_moves(query: Query, how: str) -> bool:
+    """Whether a filter on the interval shifts its column too."""
+    for where in query.tree.all(exp.Where):
+        for part in conjuncts(where.this):
+            if is_interval_predicate(part) and _moved(part):
+                return True
+    return False

@@ -1,0 +1,118 @@
+"""Slowly changing dimensions, and variables that nobody defines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker.rules.audits import column_names
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.queries import Query, outer
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight, names
+
+_PYTHON_VAR = re.compile(
+    r"(?:context|evaluator)\.(?:var|blueprint_var)\(\s*['\"]([^'\"]+)['\"]\s*(,)?"
+)
+
+
+class ScdValidity(ModelRule):
+    """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
+
+    spec = rule(
+        "scd-validity", "Validity columns of an SCD type 2 model are in doubt", "high", "model"
+    )
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        kind = model.kind
+        if not kind.is_scd_type_2 or not (query := self.query(model)):
+            return
+        reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
+        returned: set[str] = set()
+        star = False
+        for branch in outer(query.root or query.written_root):
+            for item in branch.expression.expressions:
+                star = star or item.is_star
+                returned.add(item.alias_or_name.lower())
+        if returned & reserved:
+            yield self.sight(
+                model,
+                f"The query returns {names(returned & reserved)}, which SQLMesh writes itself.",
+                "the query leaves the validity columns out, or they are named otherwise",
+                anchors=tuple(returned & reserved),
+            )
+        if star or not returned:
+            return
+        needed = set(column_names(model.unique_key))
+        if getattr(kind, "updated_at_name", None) is not None:
+            needed.add(kind.updated_at_name.name.lower())
+        watched = getattr(kind, "columns", None)
+        if isinstance(watched, list):
+            needed |= set(column_names(watched))
+        if gone := needed - returned:
+            yield self.sight(
+                model,
+                f"The kind names {names(gone)}, which the query does not return.",
+                "the query returns key, time and watched columns",
+                severity="blocker",
+                anchors=tuple(gone),
+            )
+        for grain in grain_of(model):
+            if grain and grain <= set(column_names(model.unique_key)):
+                yield self.sight(
+                    model,
+                    f"The grain {names(grain)} has no validity column, but a key has one row for "
+                    "each of its versions.",
+                    f"the grain includes `{kind.valid_from_name.name}`",
+                    severity="low",
+                    anchors=("grain",),
+                )
+
+
+class UndefinedVariable(ModelRule):
+    """A variable without a value and without a default is NULL."""
+
+    spec = rule("undefined-variable", "A variable is not defined anywhere", "high", "model")
+
+    def see(self, model: Any) -> Iterator[Sight]:
+        known = (self.project.variables or frozenset()) | _own_variables(model)
+        asked: list[str] = []
+        if model.is_sql:
+            query = self.query(model)
+            asked = _asked(query) if query is not None else []
+        elif model.is_python:
+            payloads = "\n".join(item.payload for item in model.python_env.values())
+            asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
+        gone = sorted({name for name in asked if name.lower() not in known})
+        if gone:
+            yield self.sight(
+                model,
+                f"{names(gone)} have neither a value in the configuration nor a default, so they "
+                "are NULL.",
+                "the variable is in `variables`, or the call gives a default",
+                anchors=tuple(gone),
+            )
+
+
+def _asked(query: Query) -> list[str]:
+    """Names in calls of @VAR that give no default."""
+    calls = [call.this for call in query.written_tree.all(d.MacroFunc)]
+    return [
+        call.expressions[0].name
+        for call in calls
+        if call.name.upper() == "VAR" and len(call.expressions) == 1
+    ]
+
+
+def _own_variables(model: Any) -> frozenset[str]:
+    """Variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
+    found: set[str] = set()
+    for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):
+        item = model.python_env.get(name)
+        if item is not None:
+            found |= {key.lower() for key in re.findall(r"['\"](\w+)['\"]\s*:", item.payload)}
+    return frozenset(found)

@@ -1,0 +1,211 @@
+"""Reading Python source: names behind aliases, calls of the clock, of chance, and side effects."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_CLOCK = frozenset(
+    {
+        "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today",
+        "datetime.date.today", "time.time", "time.time_ns", "time.localtime", "time.gmtime",
+        "pandas.Timestamp.now", "pandas.Timestamp.today", "pandas.Timestamp.utcnow",
+        "pandas.to_datetime:now", "pendulum.now", "pendulum.today", "arrow.now", "arrow.utcnow",
+        "sqlmesh.utils.date.now", "sqlmesh.utils.date.now_ds", "sqlmesh.utils.date.now_timestamp",
+        "sqlmesh.utils.date.yesterday", "sqlmesh.utils.date.yesterday_ds",
+        "pyspark.sql.functions.current_timestamp", "pyspark.sql.functions.current_date",
+        "pyspark.sql.functions.now", "pyspark.sql.functions.localtimestamp",
+        "django.utils.timezone.now",
+    }
+)  # fmt: skip
+_RANDOM_MODULES = ("random.", "numpy.random.", "secrets.")
+_RANDOM = frozenset(
+    {
+        "uuid.uuid1", "uuid.uuid4", "os.urandom", "pyspark.sql.functions.rand",
+        "pyspark.sql.functions.randn", "pyspark.sql.functions.shuffle",
+        "pyspark.sql.functions.uuid",
+        "pyspark.sql.functions.monotonically_increasing_id", "faker.Faker",
+    }
+)  # fmt: skip
+_SEEDING = frozenset({"random.seed", "numpy.random.seed", "random.setstate"})
+_GENERATORS = frozenset(
+    {"random.Random", "numpy.random.default_rng", "numpy.random.RandomState",
+     "numpy.random.Generator", "numpy.random.SeedSequence", "numpy.random.PCG64"}
+)  # fmt: skip
+_SEEDABLE = frozenset({"pyspark.sql.functions.rand", "pyspark.sql.functions.randn"})
+_SIDE_EFFECTS = (
+    "subprocess.", "os.system", "os.remove", "os.unlink", "os.rename", "os.makedirs", "os.mkdir",
+    "os.popen", "os.putenv", "shutil.", "requests.", "httpx.", "urllib.request.", "urllib3.",
+    "socket.", "smtplib.", "ftplib.", "boto3.", "paramiko.", "sqlite3.", "psycopg2.", "pymysql.",
+    "aiohttp.", "http.client.",
+)  # fmt: skip
+_ENGINE_WRITES = frozenset(
+    {"execute", "create_table", "drop_table", "drop_schema", "create_schema", "drop_view",
+     "create_view", "insert_append", "insert_overwrite", "delete_from", "merge", "ctas"}
+)  # fmt: skip
+# Modules that people import under a short name; what a definition's own imports say comes first.
+_USUAL = {
+    "pd": "pandas", "np": "numpy", "dt": "datetime", "F": "pyspark.sql.functions",
+    "sf": "pyspark.sql.functions",
+}  # fmt: skip
+
+
+def trees(model: Any) -> Iterator[ast.AST]:
+    """The code that SQLMesh stored with a model: its own function and what that calls."""
+    for item in model.python_env.values():
+        if str(getattr(item.kind, "value", item.kind)) != "value":
+            tree = parse(item.payload)
+            if tree is not None:
+                yield tree
+
+
+def parse(source: str) -> ast.AST | None:
+    """The syntax tree, or None where the text is no Python."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def imports(found: Iterable[ast.AST]) -> dict[str, str]:
+    """Local name to the full name that it stands for."""
+    names = dict(_USUAL)
+    for tree in found:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    local = alias.asname or alias.name.partition(".")[0]
+                    names[local] = alias.name if alias.asname else local
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def called(tree: ast.AST, names: dict[str, str]) -> Iterator[tuple[str, ast.Call]]:
+    """Every call of a dotted name, with the name written out in full."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            dotted = _dotted(node.func)
+            if dotted:
+                head, _, rest = dotted.partition(".")
+                full = names.get(head, head)
+                yield (f"{full}.{rest}" if rest else full), node
+
+
+def _dotted(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        inner = _dotted(node.value)
+        return f"{inner}.{node.attr}" if inner else None
+    return None
+
+
+def clock_calls(model: Any) -> list[str]:
+    """Calls in a Python model that read the clock, as they are written."""
+    return clock_calls_in(list(trees(model)))
+
+
+def random_calls(model: Any) -> list[str]:
+    """Calls in a Python model whose result is chance, as they are written."""
+    return random_calls_in(list(trees(model)))
+
+
+def clock_calls_in(found: list[ast.AST]) -> list[str]:
+    """See `clock_calls`, for trees at hand."""
+    names = imports(found)
+    hits: list[str] = []
+    for tree in found:
+        for full, call in called(tree, names):
+            if full in _CLOCK or (full == "pandas.to_datetime" and _first_text(call) in _NOW):
+                # time.localtime(x) and datetime.now(tz) differ: only the former takes a moment.
+                if full in {"time.localtime", "time.gmtime"} and call.args:
+                    continue
+                hits.append(ast.unparse(call.func))
+            elif full.endswith((".fetchdf", ".spark.sql", ".sql")) and _sql_clock(call):
+                hits.append(_sql_clock(call))
+    return list(dict.fromkeys(hits))
+
+
+_NOW = frozenset({"now", "today"})
+_SQL_CLOCKS = ("current_timestamp", "current_date", "now()", "getdate()")
+
+
+def _first_text(call: ast.Call) -> str | None:
+    if call.args and isinstance(call.args[0], ast.Constant):
+        return str(call.args[0].value).lower()
+    return None
+
+
+def _sql_clock(call: ast.Call) -> str:
+    for node in ast.walk(call):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            lowered = node.value.lower()
+            for word in _SQL_CLOCKS:
+                if word in lowered and f"'{word}" not in lowered:
+                    return word
+    return ""
+
+
+def random_calls_in(found: list[ast.AST]) -> list[str]:
+    """See `random_calls`, for trees at hand."""
+    names = imports(found)
+    calls = [item for tree in found for item in called(tree, names)]
+    seeded = {
+        full.rpartition(".")[0]
+        for full, call in calls
+        if full in _SEEDING and call.args and not _is_none(call.args[0])
+    }
+    hits: list[str] = []
+    for full, call in calls:
+        if full in _SEEDING:
+            continue
+        if full in _GENERATORS:
+            if not call.args and not call.keywords:
+                hits.append(ast.unparse(call.func))
+            continue
+        module = full.rpartition(".")[0]
+        if full in _SEEDABLE and (call.args or call.keywords):
+            continue
+        if (
+            full in _RANDOM
+            or (full.startswith(_RANDOM_MODULES) and module not in seeded)
+            or (
+                full.endswith(".sample")
+                and not _has(call, "random_state", "seed", "withReplacement")
+            )
+        ):
+            hits.append(ast.unparse(call.func))
+    return list(dict.fromkeys(hits))
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _has(call: ast.Call, *keywords: str) -> bool:
+    return any(item.arg in keywords for item in call.keywords)
+
+
+def side_effects_in(tree: ast.AST) -> list[str]:
+    """Calls that do something besides computing a value: files, network, processes, the engine."""
+    names = imports([tree])
+    hits: list[str] = []
+    for full, call in called(tree, names):
+        if full.startswith(_SIDE_EFFECTS) and not full.startswith("os.path"):
+            hits.append(full)
+        elif full == "open" and _writes(call):
+            hits.append("open(…, 'w')")
+        elif ".engine_adapter." in full and full.rpartition(".")[2] in _ENGINE_WRITES:
+            hits.append(full)
+    return list(dict.fromkeys(hits))
+
+
+def _writes(call: ast.Call) -> bool:
+    mode = call.args[1] if len(call.args) > 1 else None
+    for keyword in call.keywords:
+        if keyword.arg == "mode":
+            mode = keyword.value
+    return isinstance(mode, ast.Constant) and any(flag in str(mode.value) for flag in "wax+")

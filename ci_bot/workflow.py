@@ -1,0 +1,266 @@
+"""`ci-bot run`: from GitHub's environment to an activity, and from its end to an exit code.
+
+Heavy rooms are imported where they are entered, so that an event that needs nothing ends at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ci_bot import activity
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled
+from ci_bot.event import read_event
+from ci_bot.settings import Settings, from_environ
+from ci_bot.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from ci_bot.actions.commands import Commands
+    from ci_bot.bench import Bench
+    from ci_bot.github.port import GitHub
+    from ci_bot.pull_request.desk import Desk
+    from ci_bot.redaction import Redactor
+
+# Credentials of the job that no text may show and no worker may see, beside the token itself.
+_JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
+
+
+def run_workflow(around: Surroundings) -> int:
+    """Does what the event asks for; returns the exit code.
+
+    An event that needs nothing ends before anything heavy is imported or GitHub is asked.
+    """
+    try:
+        settings = from_environ(around.environ)
+        chosen = _choose(settings)
+    except BotError as error:
+        return _explain(error, around, ())
+    if isinstance(chosen, activity.Skip):
+        commands = _commands(around, ())
+        commands.notice(chosen.reason)
+        return EXIT_DONE
+    secrets = job_secrets(settings, around.environ)
+    try:
+        return _perform(chosen, settings, around, secrets)
+    except BotError as error:
+        return _explain(error, around, secrets)
+
+
+def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that belong to the bot alone."""
+    values = [settings.inputs.github_token, *(environ.get(name, "") for name in _JOB_SECRETS)]
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+def _choose(settings: Settings) -> activity.Activity:
+    runner, inputs = settings.runner, settings.inputs
+    try:
+        text = Path(runner.event_path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            "The event file cannot be read.",
+            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            reason_code="event_unreadable",
+        ) from error
+    event = read_event(runner.event_name, text, sha=runner.sha)
+    return activity.choose(
+        event,
+        activity.Asked(
+            mode=inputs.mode,
+            pr_number=inputs.pr_number,
+            plan_id=inputs.plan_id,
+            comment_id=inputs.comment_id,
+            actor=runner.actor,
+        ),
+    )
+
+
+def _commands(around: Surroundings, secrets: tuple[str, ...]) -> Commands:
+    from ci_bot.actions.commands import Commands
+    from ci_bot.redaction import Redactor
+
+    # Outside a workflow a mask would print the secret that it is to hide.
+    inside = around.environ.get("GITHUB_ACTIONS") == "true"
+    return Commands(
+        around.out,
+        token=around.token,
+        secrets=secrets if inside else (),
+        redactor=Redactor(secrets),
+    )
+
+
+def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...]) -> int:
+    """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
+    from ci_bot.actions.files import Outputs
+    from ci_bot.redaction import Redactor
+
+    commands = _commands(around, ())
+    text = f"{error.message} {error.hint or ''}".strip()
+    commands.error(Redactor(secrets).redact(text), file=error.path, line=error.line)
+    path = around.environ.get("GITHUB_OUTPUT")
+    outputs = Outputs(Path(path) if path else None, delimiter=around.token)
+    outputs.set("reason-code", error.reason_code)
+    result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}
+    outputs.set_json("result", result)
+    return error.exit_code
+
+
+def _perform(
+    chosen: activity.Activity, settings: Settings, around: Surroundings, secrets: tuple[str, ...]
+) -> int:
+    from ci_bot.bench import BenchOptions, Listener, open_bench
+    from ci_bot.contracts.messages import Progress
+    from ci_bot.process.signals import CancelToken, handle_signals
+    from ci_bot.redaction import Redactor
+
+    commands = _commands(around, secrets)
+    inputs = settings.inputs
+    github = _github(settings, around)
+    cancel = CancelToken(clock=around.monotonic)
+
+    def on_progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        commands.line(f"{step.phase}{count}: {step.message}")
+
+    options = BenchOptions(
+        checkout=Path(settings.runner.workspace),
+        projects=inputs.project,
+        gateway=inputs.gateway,
+        requirements=inputs.requirements,
+        worker_env=inputs.worker_env,
+        timeout_minutes=inputs.timeout_minutes,
+        secrets=secrets,
+    )
+    listener = Listener(on_progress=on_progress, on_log=commands.worker_line)
+    desk = _desk(
+        chosen, settings, around, commands=commands, github=github, redactor=Redactor(secrets)
+    )
+    try:
+        with handle_signals(cancel):
+            if isinstance(chosen, activity.Command | activity.PostForkReport):
+                return _without_bench(chosen, desk, github)
+            try:
+                with open_bench(options, around, cancel=cancel, listener=listener) as bench:
+                    desk.redactor = bench.redactor
+                    return _dispatch(chosen, settings, desk, bench, github)
+            except Cancelled:
+                raise
+            except BotError as error:
+                return _give_up(error, chosen, settings, desk)
+    finally:
+        commands.close()
+        cancel.close()
+
+
+def _give_up(error: BotError, chosen: activity.Activity, settings: Settings, desk: Desk) -> int:
+    """Where there is a pull request, its comment says why nothing came of it.
+
+    Raises:
+        BotError: there is none, or the reason is one that no report can be written about.
+    """
+    from ci_bot.pull_request import apply, cleanup, review
+
+    if isinstance(chosen, activity.Review):
+        return review.give_up(error, chosen, settings, desk)
+    if isinstance(chosen, activity.Apply):
+        return apply.give_up(error, desk)
+    if isinstance(chosen, activity.Cleanup):
+        return cleanup.give_up(error, chosen, desk)
+    raise error
+
+
+def _github(settings: Settings, around: Surroundings) -> GitHub | None:
+    if not settings.inputs.github_token:
+        return None
+    from ci_bot.github.client import GitHubClient
+    from ci_bot.github.transport import Time
+
+    return GitHubClient(
+        repository=settings.runner.repository,
+        token=settings.inputs.github_token,
+        api_url=settings.runner.api_url,
+        time=Time(
+            now=lambda: around.utc_now().timestamp(),
+            monotonic=around.monotonic,
+            sleep=around.sleep,
+            jitter=around.jitter,
+        ),
+    )
+
+
+def _desk(
+    chosen: activity.Activity,
+    settings: Settings,
+    around: Surroundings,
+    *,
+    commands: Commands,
+    github: GitHub | None,
+    redactor: Redactor,
+) -> Desk:
+    from ci_bot.actions.files import Outputs, StepSummary
+    from ci_bot.github.sticky import Sticky
+    from ci_bot.pull_request.desk import Desk, project_key, template
+
+    number = getattr(chosen, "number", None)
+    writes = not (isinstance(chosen, activity.Review) and not chosen.comment)
+    if isinstance(chosen, activity.Cleanup) and not chosen.has_secrets:
+        writes = False
+    key = project_key(settings)
+    runner = settings.runner
+    return Desk(
+        settings=settings,
+        around=around,
+        commands=commands,
+        outputs=Outputs(Path(runner.output) if runner.output else None, delimiter=around.token),
+        summary=StepSummary(Path(runner.step_summary) if runner.step_summary else None),
+        redactor=redactor,
+        number=number,
+        github=github,
+        sticky=Sticky(github, number=number, key=key, monotonic=around.monotonic)
+        if github is not None and number is not None and writes
+        else None,
+        template=template(settings, number, around),
+        key=key,
+    )
+
+
+def _dispatch(
+    chosen: activity.Activity,
+    settings: Settings,
+    desk: Desk,
+    bench: Bench,
+    github: GitHub | None,
+) -> int:
+    from ci_bot.pull_request import apply, cleanup, review, sweep
+
+    if isinstance(chosen, activity.Review):
+        return review.review(chosen, settings, desk, bench, github)
+    if isinstance(chosen, activity.Cleanup):
+        return cleanup.cleanup(chosen, settings, desk, bench, github)
+    if isinstance(chosen, activity.Apply):
+        return apply.apply(chosen, settings, desk, bench, _needed(github))
+    if isinstance(chosen, activity.Sweep):
+        return sweep.sweep(settings, desk, bench, _needed(github))
+    raise AssertionError(f"{type(chosen).__name__} needs no bench")
+
+
+def _without_bench(
+    chosen: activity.Command | activity.PostForkReport, desk: Desk, github: GitHub | None
+) -> int:
+    """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
+    from ci_bot.pull_request import command, fork_report
+
+    if isinstance(chosen, activity.Command):
+        return command.command(chosen, desk, _needed(github))
+    return fork_report.post(chosen, desk, _needed(github))
+
+
+def _needed(github: GitHub | None) -> GitHub:
+    if github is None:
+        raise BadInput(
+            "This activity needs a token, and the input `github-token` is empty.",
+            hint="Leave the input out: the default is the workflow's own token.",
+            reason_code="missing_token",
+        )
+    return github

@@ -1,0 +1,92 @@
+"""Fixtures that every level shares. Real parts that a machine lacks are skipped with their reason;
+with CI_BOT_REQUIRE_PARTS=1, which `.ci/run` sets, their absence is a failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.projects import Shop, write_shop
+
+pytest_plugins = ["tests.github_standin.fixtures"]
+
+# Shared machines are slow at times; how long an example takes says nothing about it.
+settings.register_profile("ci-bot", deadline=None)
+settings.load_profile("ci-bot")
+
+REPOSITORY = Path(__file__).parent.parent
+# prod's data ends here: ten days, two batches of five.
+PROD_UNTIL = "2024-01-11"
+
+
+def missing(part: str) -> None:
+    """Skips a test whose real part is not there; fails it where all parts are required."""
+    if os.environ.get("CI_BOT_REQUIRE_PARTS") == "1":
+        pytest.fail(f"{part}, and CI_BOT_REQUIRE_PARTS=1 requires every real part")
+    pytest.skip(part)
+
+
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """A test that runs the worker's code in this process leaves no variable behind: a review makes
+    every later PostgreSQL connection of its process read-only."""
+    before = os.environ.get("PGOPTIONS")
+    yield
+    if before is None:
+        os.environ.pop("PGOPTIONS", None)
+    else:
+        os.environ["PGOPTIONS"] = before
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """A Java runtime that Spark can use."""
+    from ci_bot.errors import BadInput
+    from ci_bot.worker.java import java_environment
+
+    try:
+        os.environ.update(java_environment(os.environ, python=sys.executable))
+    except BadInput as error:
+        missing(error.message)
+
+
+def run_python(module: str, *arguments: str, timeout: float = 300) -> str:
+    """Runs a module in a process of its own (one JVM each) and returns its output."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"{module} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def built_shop(tmp_path_factory: pytest.TempPathFactory, java: None) -> Shop:
+    """The shop with prod built on Spark. Shared: tests take environments of their own."""
+    shop = write_shop(tmp_path_factory.mktemp("shop"))
+    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+    return shop
+
+
+@pytest.fixture
+def shop(built_shop: Shop) -> Iterator[Shop]:
+    """The shop with its files as on the main branch, before and after the test."""
+    before = {path: path.read_bytes() for path in built_shop.project.rglob("*") if path.is_file()}
+    yield built_shop
+    for path in [path for path in built_shop.project.rglob("*") if path.is_file()]:
+        if path not in before:
+            path.unlink()
+    for path, content in before.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)

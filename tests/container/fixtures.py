@@ -1,0 +1,45 @@
+"""pytest fixtures: `engine`, `image` and `action`; conftest.py here hands them to the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .engine import Engine, EngineMissingError, build_secrets, find_engine
+from .runner import Action
+
+ROOT = Path(__file__).resolve().parents[2]
+TAG = "ci-bot:test"
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """A container engine. Absent: skip with the reason, or fail where CI_BOT_REQUIRE_PARTS=1."""
+    try:
+        return find_engine(os.environ)
+    except EngineMissingError as missing:
+        if os.environ.get("CI_BOT_REQUIRE_PARTS") == "1":
+            pytest.fail(f"CI_BOT_REQUIRE_PARTS=1, but {missing}")
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Tag of the image, built from this checkout once a session.
+
+    CI_BOT_TEST_IMAGE names one that is built already; it is then used as it is.
+    """
+    given = os.environ.get("CI_BOT_TEST_IMAGE")
+    if given:
+        assert engine.has_image(given), f"CI_BOT_TEST_IMAGE={given}: the engine has no such image"
+        return given
+    engine.build(ROOT, TAG, build_secrets(os.environ, tmp_path_factory.mktemp("build")))
+    return TAG
+
+
+@pytest.fixture
+def action(engine: Engine, image: str, tmp_path: Path) -> Action:
+    """The action in a job of its own: an empty workspace, fresh output files."""
+    return Action.prepare(engine, image, ROOT / "action.yml", tmp_path)

@@ -1,0 +1,258 @@
+"""The workflows, ours and the ones to copy: who may start what, with which rights, in which order.
+
+The linters know the general rules (test_linters.py); these are the ones of this action.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / ".github" / "examples").glob("*.yml"))
+OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTION = "your-org/sqlmesh-plan-review"
+ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
+PERMISSIONS = {
+    "review": ALL_PERMISSIONS,
+    "apply": {**ALL_PERMISSIONS, "actions": "read"},
+    "commands": {"actions": "write", "pull-requests": "write"},
+    "cleanup": ALL_PERMISSIONS,
+    "sweep": ALL_PERMISSIONS,
+    "fork-comment": {"actions": "read", "pull-requests": "write"},
+}
+
+
+def load(path: Path) -> Any:
+    """A workflow as YAML 1.2, so that the key `on` stays a word."""
+    return YAML(typ="safe").load(path.read_text("utf-8"))
+
+
+def example(name: str) -> Any:
+    return load(ROOT / ".github" / "examples" / f"{name}.yml")
+
+
+def jobs(workflow: Any) -> Iterator[Any]:
+    yield from workflow["jobs"].values()
+
+
+def steps(workflow: Any) -> Iterator[Any]:
+    for job in jobs(workflow):
+        yield from job["steps"]
+
+
+def uses(workflow: Any, action: str) -> list[Any]:
+    return [step for step in steps(workflow) if step.get("uses", "").startswith(f"{action}@")]
+
+
+def by_name(path: Path) -> str:
+    return path.stem
+
+
+every = pytest.mark.parametrize("path", [*OWN, *EXAMPLES], ids=by_name)
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
+
+
+def test_examples__are_the_six() -> None:
+    assert {path.stem for path in EXAMPLES} == set(PERMISSIONS)
+
+
+@every
+def test_permissions__nothing_by_default_and_a_reason_for_each_grant(path: Path) -> None:
+    workflow = load(path)
+    assert workflow["permissions"] == {}
+    for job in jobs(workflow):
+        assert job["permissions"]
+    granted = re.findall(
+        r"^ {6}[a-z-]+: (?:read|write)\b(.*)$", path.read_text("utf-8"), re.MULTILINE
+    )
+    assert len(granted) == sum(len(job["permissions"]) for job in jobs(workflow))
+    for comment in granted:
+        assert re.match(r" # \w", comment), f"{path.name}: say what the permission is for"
+
+
+@every_example
+def test_permissions__are_exactly_what_the_activity_needs(path: Path) -> None:
+    (job,) = jobs(load(path))
+    assert job["permissions"] == PERMISSIONS[path.stem]
+
+
+@every
+def test_actions__are_pinned_by_commit_with_their_version_beside(path: Path) -> None:
+    lines = [line for line in path.read_text("utf-8").splitlines() if "uses:" in line]
+    assert lines or path.stem == "none"
+    for line in lines:
+        assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def test_actions__one_commit_per_action_everywhere() -> None:
+    pins: dict[str, set[str]] = {}
+    for path in [*OWN, *EXAMPLES]:
+        for name, rest in re.findall(r"uses: ([\w-]+/[\w-]+)@(.+)$", path.read_text("utf-8"), re.M):
+            pins.setdefault(name, set()).add(rest)
+    assert {name: found for name, found in pins.items() if len(found) > 1} == {}
+
+
+@every
+def test_limits__each_job_has_a_time_limit_above_the_workers(path: Path) -> None:
+    for job in jobs(load(path)):
+        assert job["timeout-minutes"] > 0
+        for step in job["steps"]:
+            worker = step.get("with", {}).get("timeout-minutes")
+            if worker is not None:
+                # What is left is for the report, the comment and the artifact.
+                assert job["timeout-minutes"] - worker >= 5
+
+
+@every
+def test_checkout__leaves_no_credentials_behind(path: Path) -> None:
+    for step in uses(load(path), "actions/checkout"):
+        assert step["with"]["persist-credentials"] is False
+
+
+@every
+def test_scripts__take_values_from_variables_only(path: Path) -> None:
+    for step in steps(load(path)):
+        assert "${{" not in step.get("run", "")
+
+
+@every
+def test_concurrency__is_said_on_purpose(path: Path) -> None:
+    concurrency = load(path)["concurrency"]
+    assert concurrency["group"]
+    assert "cancel-in-progress" in concurrency
+
+
+@every_example
+def test_secrets__come_from_a_protected_environment(path: Path) -> None:
+    for job in jobs(load(path)):
+        if "secrets." in str(job["steps"]):
+            assert job["environment"]["name"].startswith("sqlmesh-")
+            # Most of these runs deploy nothing, and none deploys the commit that would be shown.
+            assert job["environment"]["deployment"] is False
+
+
+@every_example
+def test_action__is_used_once_with_known_inputs(path: Path) -> None:
+    (step,) = uses(load(path), ACTION)
+    known = load(ROOT / "action.yml")["inputs"]
+    assert set(step.get("with", {})) <= set(known)
+
+
+def test_review__runs_on_pull_request_and_never_on_its_target() -> None:
+    workflow = example("review")
+    assert workflow["on"] == {
+        "pull_request": {"types": ["opened", "synchronize", "reopened", "ready_for_review"]}
+    }
+
+
+def test_review__a_push_replaces_the_run_before_it() -> None:
+    assert example("review")["concurrency"] == {
+        "group": "sqlmesh-review-pr-${{ github.event.pull_request.number }}",
+        "cancel-in-progress": True,
+    }
+
+
+def test_review__fetches_the_merge_commit_and_its_base() -> None:
+    (checkout,) = uses(example("review"), "actions/checkout")
+    assert checkout["with"]["fetch-depth"] == 2
+    assert "ref" not in checkout["with"]
+
+
+def test_apply_and_cleanup__wait_for_each_other_and_are_never_cancelled() -> None:
+    apply, cleanup = example("apply")["concurrency"], example("cleanup")["concurrency"]
+    for concurrency in (apply, cleanup):
+        assert concurrency["cancel-in-progress"] is False
+        assert concurrency["queue"] == "max"
+    prefix = "sqlmesh-environment-pr-"
+    assert apply["group"] == prefix + "${{ inputs.pr-number }}"
+    assert cleanup["group"] == prefix + "${{ github.event.pull_request.number }}"
+
+
+def test_apply__is_started_by_dispatch_only() -> None:
+    workflow = example("apply")
+    assert set(workflow["on"]) == {"workflow_dispatch"}
+    inputs = workflow["on"]["workflow_dispatch"]["inputs"]
+    assert inputs["pr-number"]["required"] is True
+    # commands.yml's run sends these by name.
+    assert {"pr-number", "plan-id", "comment-id", "mode", "override-reason"} <= set(inputs)
+    (step,) = uses(workflow, ACTION)
+    for name in inputs:
+        assert step["with"][name] == f"${{{{ inputs.{name} }}}}"
+
+
+def test_apply__checks_out_the_merge_commit_but_not_for_a_cleanup() -> None:
+    (checkout,) = uses(example("apply"), "actions/checkout")
+    assert checkout["with"]["ref"] == (
+        "${{ inputs.mode != 'cleanup' && format('refs/pull/{0}/merge', inputs.pr-number)"
+        " || github.sha }}"
+    )
+
+
+def test_commands__no_checkout_no_secrets_and_no_job_for_other_comments() -> None:
+    workflow = example("commands")
+    assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
+    (job,) = jobs(workflow)
+    assert "github.event.issue.pull_request" in job["if"]
+    assert "startsWith(github.event.comment.body, '/sqlmesh')" in job["if"]
+    assert uses(workflow, "actions/checkout") == []
+    assert "secrets." not in str(job)
+    assert len(job["steps"]) == 1
+
+
+def test_cleanup__runs_for_every_closed_pull_request() -> None:
+    # A `paths` or `branches` filter, or a condition on the job, is how closings get lost.
+    workflow = example("cleanup")
+    assert workflow["on"] == {"pull_request_target": {"types": ["closed"]}}
+    assert all("if" not in job for job in jobs(workflow))
+
+
+def test_cleanup__checks_out_the_base_branch_and_nothing_of_the_pull_request() -> None:
+    (checkout,) = uses(example("cleanup"), "actions/checkout")
+    assert checkout["with"]["ref"] == "${{ github.event.pull_request.base.ref }}"
+    text = (ROOT / ".github" / "examples" / "cleanup.yml").read_text("utf-8")
+    assert "github.event.pull_request.head" not in text
+    assert "refs/pull/" not in text
+    assert "github.head_ref" not in text
+
+
+def test_sweep__is_nightly_or_by_hand_one_at_a_time() -> None:
+    workflow = example("sweep")
+    assert set(workflow["on"]) == {"schedule", "workflow_dispatch"}
+    assert workflow["concurrency"]["cancel-in-progress"] is False
+    (checkout,) = uses(workflow, "actions/checkout")
+    assert "ref" not in checkout["with"]
+
+
+def test_fork_comment__sees_the_report_only_as_data() -> None:
+    workflow = example("fork-comment")
+    assert workflow["on"]["workflow_run"]["workflows"] == [example("review")["name"]]
+    assert workflow["on"]["workflow_run"]["types"] == ["completed"]
+    (job,) = jobs(workflow)
+    # No checkout, no unpacking on the disk, no script: one step, and it parses in memory.
+    assert len(job["steps"]) == 1
+    assert "secrets." not in str(job)
+    assert "head_repository.full_name != github.repository" in job["if"]
+
+
+def test_reports__are_kept_under_one_name_also_after_a_no_go() -> None:
+    for name in ("review", "apply", "cleanup"):
+        (upload,) = uses(example(name), "actions/upload-artifact")
+        assert upload["with"]["name"] == "ci-bot-report"
+        assert upload["if"].startswith("${{ !cancelled() && steps.")
+        assert upload["with"]["path"].endswith(".outputs.report-path }}")
+
+
+def test_release__attests_and_names_the_digest() -> None:
+    workflow = load(ROOT / ".github" / "workflows" / "release.yml")
+    (build,) = uses(workflow, "docker/build-push-action")
+    assert build["with"]["provenance"] == "mode=max"
+    assert build["with"]["sbom"] is True
+    (attest,) = uses(workflow, "actions/attest")
+    assert attest["with"]["subject-digest"] == "${{ steps.build.outputs.digest }}"
+    assert "@sha256:[0-9a-f]{64}" in workflow["jobs"]["tag"]["steps"][-1]["run"]

@@ -1,0 +1,180 @@
+"""Reviews every case of a corpus of labelled changes and writes one report for each.
+
+    python -m tests.corpus.runner OUT [CASE ...]
+
+The corpus is a directory outside of this repository (its README says what a case is); the variable
+CI_BOT_CORPUS names it. Each case is written out as two projects, its base is taken for prod
+(`--baseline base-branch`), and its head is reviewed by the worker's own code and judged by the
+bot's. No JVM starts. Each case runs in a fork of its own, one at a time, so that macros, models and
+.env files of one case do not reach the next.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+CASE_SECONDS = 300
+KEYWORDS = Path(__file__).with_name("keywords.yaml")
+
+
+def corpus_from_environment() -> Path | None:
+    """The corpus that CI_BOT_CORPUS names, if it is there."""
+    value = os.environ.get("CI_BOT_CORPUS")
+    path = Path(value) if value else None
+    return path if path is not None and (path / "cases").is_dir() else None
+
+
+def write_out(corpus: Path, target: Path) -> None:
+    """Writes TARGET/<id>/base and TARGET/<id>/head for every case."""
+    subprocess.run(
+        [sys.executable, str(corpus / "check.py"), "--materialise", str(target)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+
+def score(corpus: Path, reports: Path) -> dict[str, Any]:
+    """What the corpus's own scorer says of the reports."""
+    done = subprocess.run(
+        [sys.executable, str(corpus / "score.py"), str(reports), "--keywords", str(KEYWORDS),
+         "--json"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """Reviews the cases; yields id and decision (or the error) of each as it is done."""
+    import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
+
+    work = Path(tempfile.mkdtemp(prefix="corpus-"))
+    fork = multiprocessing.get_context("fork")
+    try:
+        write_out(corpus, work)
+        for folder in sorted(work.iterdir()):
+            if only and not any(folder.name.startswith(prefix) for prefix in only):
+                continue
+            queue = fork.SimpleQueue()
+            child = fork.Process(target=_in_child, args=(folder, out / folder.name, queue))
+            child.start()
+            child.join(CASE_SECONDS)
+            if child.is_alive():
+                child.terminate()
+                child.join()
+            yield folder.name, "no answer" if queue.empty() else queue.get()
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _in_child(folder: Path, out: Path, queue: Any) -> None:
+    quiet = StringIO()
+    os.chdir(folder)
+    try:
+        with redirect_stdout(quiet), redirect_stderr(quiet):
+            report = _review(folder)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+        queue.put(report["decision"])
+    except BaseException:
+        queue.put(traceback.format_exc()[-2_000:])
+
+
+def changed_between(base: Path, head: Path) -> list[str]:
+    """Paths that differ, as a git diff without renames would list them."""
+    names = {
+        file.relative_to(root).as_posix()
+        for root in (base, head)
+        for file in root.rglob("*")
+        if file.is_file()
+    }
+    return sorted(name for name in names if _content(base / name) != _content(head / name))
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _review(folder: Path) -> dict[str, Any]:
+    from ci_bot.contracts.messages import Owner, ReviewAsk, Workplace
+    from ci_bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
+    from ci_bot.worker import review
+    from ci_bot.worker.project import Clock
+
+    base, head = folder / "base", folder / "head"
+    changed = changed_between(base, head)
+    scratch, cache = folder / "scratch", folder / "cache"
+    scratch.mkdir()
+    cache.mkdir()
+    ask = ReviewAsk(
+        projects=[str(head)],
+        workplace=Workplace(repository=str(head), cache_dir=str(cache), scratch_dir=str(scratch)),
+        owner=Owner(name="corpus"),
+        environment="pr_1",
+        baseline="base-branch",
+        base_projects=[str(base)],
+        before_dir=str(base),
+        changed_files=changed,
+    )
+
+    def no_spark() -> None:
+        raise RuntimeError("a statement reached Spark")
+
+    try:
+        facts = review.review(ask, review.Ports(Clock(), lambda phase, message: None, no_spark))
+    except Exception as error:
+        facts = _failed(error, head)
+    files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
+    bot = BotFacts(
+        changed_files=tuple(changed), code_on_load=tuple(code_that_runs_on_load(files, ["."]))
+    )
+    judgement = judge(facts, bot=bot)
+    return {
+        "decision": judgement.decision,
+        "reasons": list(judgement.reasons),
+        "risks": [risk.model_dump() for risk in judgement.risks],
+        "timings": facts.timings,
+    }
+
+
+def _failed(error: Exception, repository: Path) -> Any:
+    """What the bot makes of a worker that failed."""
+    from ci_bot.activities.review import Commits, ReviewOptions, failed_facts
+    from ci_bot.contracts.messages import Owner
+    from ci_bot.worker.problems import failure_of
+
+    failure = failure_of(error, stage="plan", repository=repository)
+    options = ReviewOptions(environment="pr_1", owner=Owner(name="corpus"), commits=Commits())
+    return failed_facts(failure, options, projects=["."], gateway=None)
+
+
+def main(arguments: Sequence[str]) -> int:
+    corpus = corpus_from_environment()
+    if corpus is None or not arguments:
+        sys.stderr.write("usage: CI_BOT_CORPUS=DIR python -m tests.corpus.runner OUT [CASE ...]\n")
+        return 2
+    out = Path(arguments[0]).resolve()
+    for name, outcome in run(corpus, out, arguments[1:]):
+        sys.stdout.write(f"{name} {outcome}\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,46 @@
+"""How well the review decides on the labelled changes (issue 3, "Decision quality")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import missing
+from tests.corpus.runner import corpus_from_environment, run, score
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    corpus = corpus_from_environment()
+    if corpus is None:
+        missing("CI_BOT_CORPUS names no corpus of labelled changes")
+        raise AssertionError
+    out = tmp_path_factory.mktemp("reports")
+    for _ in run(corpus, out):
+        pass
+    found: dict[str, Any] = score(Path(corpus), out)["all"]
+    return found
+
+
+def test_corpus__every_case_has_a_report(scores: dict[str, Any]) -> None:
+    assert scores["missing_reports"] == []
+
+
+def test_corpus__no_dangerous_change_is_called_go(scores: dict[str, Any]) -> None:
+    assert scores["dangerous_called_go"] == []
+
+
+def test_corpus__at_most_one_in_twenty_harmless_changes_is_stopped(scores: dict[str, Any]) -> None:
+    assert scores["false_no_go_rate"] <= 0.05, scores["false_no_go"]
+
+
+def test_corpus__nine_of_ten_expected_findings_are_there(scores: dict[str, Any]) -> None:
+    assert scores["findings_found"] >= 0.9
+
+
+def test_corpus__no_false_alarm(scores: dict[str, Any]) -> None:
+    assert scores["false_alarms"] == {}

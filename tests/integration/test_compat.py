@@ -1,0 +1,106 @@
+"""What `worker/compat.py` leans on in SQLMesh, tried against the installed version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlmesh
+from sqlmesh.core import context_diff
+from sqlmesh.core.config import DuckDBConnectionConfig
+from sqlmesh.core.config.connection import SparkConnectionConfig
+from sqlmesh.core.context import Context
+
+from ci_bot.worker import compat
+from tests.projects import Shop, write_shop
+from tests.projects.duck import run_prod, write_duck_shop
+
+
+def test_version__is_one_that_is_supported() -> None:
+    assert sqlmesh.__version__.startswith(compat.SUPPORTED)
+
+
+def test_lazy_spark__starts_nothing_for_a_load(tmp_path: Path) -> None:
+    shop = write_shop(tmp_path)
+    started: list[str] = []
+    configs = compat.read_configs([shop.project])
+    compat.make_spark_lazy(configs, lambda: started.append("spark"))
+    compat.prepare_configs(configs, tmp_path / "cache")
+
+    context = Context(paths=[str(shop.project)], config=configs, load=False)
+
+    assert context.default_catalog == "spark_catalog"
+    assert compat.has_lazy_spark(configs)
+    assert started == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "defaults", "expected"),
+    [
+        ({}, "", "spark_catalog"),
+        ({"catalog": "lake"}, "spark.sql.defaultCatalog other", "lake"),
+        ({"config": {"spark.sql.defaultCatalog": "ice"}}, "spark.sql.defaultCatalog other", "ice"),
+        ({}, "# a comment\nspark.sql.defaultCatalog=filed\n", "filed"),
+        ({}, "spark.sql.defaultCatalog   spaced\n", "spaced"),
+    ],
+)
+def test_configured_catalog__in_sparks_own_order(
+    tmp_path: Path, settings: dict[str, object], defaults: str, expected: str
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+    connection = SparkConnectionConfig(config_dir=str(tmp_path), **settings)
+
+    assert compat.configured_catalog(connection) == expected
+
+
+def test_scan_packages_once__keeps_the_answer() -> None:
+    compat.scan_packages_once()
+    scan = context_diff.metadata.packages_distributions
+
+    assert scan() is scan()
+    compat.scan_packages_once()
+    assert context_diff.metadata.packages_distributions is scan
+
+
+def test_duckdb_state__opened_read_only_refuses_writes(tmp_path: Path) -> None:
+    path = tmp_path / "state.duckdb"
+    duckdb.connect(str(path)).close()
+    adapter = compat.open_duckdb_read_only(DuckDBConnectionConfig(database=str(path)))
+
+    with pytest.raises(duckdb.Error, match="read-only"):
+        adapter.execute("CREATE TABLE t (a INT)")
+    adapter.close()
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Shop:
+    shop = write_duck_shop(tmp_path)
+    run_prod(shop, "2024-01-11")
+    return shop
+
+
+def test_delete_environment_record__leaves_other_expired_ones(built: Shop) -> None:
+    built.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 50")
+    context = Context(paths=[str(built.project)])
+    for name in ("pr_1", "pr_2"):
+        context.apply(context.plan_builder(name, skip_tests=True).build())
+        context.state_sync.invalidate_environment(name)
+
+    compat.delete_environment_record(context, "pr_1")
+
+    left = {environment.name for environment in context.state_sync.get_environments()}
+    context.close()
+    assert left == {"prod", "pr_2"}
+
+
+def test_plan_with_caps__does_not_extend_prods_tables(built: Shop) -> None:
+    built.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 60")
+    context = Context(paths=[str(built.project)])
+    builder = context.plan_builder("pr_1", end="2024-02-01", skip_tests=True)
+
+    compat.keep_model_caps(builder)
+
+    missing = {item.snapshot_id.name for item in builder.build().missing_intervals}
+    context.close()
+    assert not any("orders" in name for name in missing)

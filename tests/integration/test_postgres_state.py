@@ -1,0 +1,133 @@
+"""State on PostgreSQL, as teams have it: read-only reviews, the ledger, and a whole life."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+from ci_bot.worker.ledger import SCHEMA
+from tests.conftest import PROD_UNTIL, missing, run_python
+from tests.integration.test_review import ADD_ORDERS
+from tests.projects import CONFIG, Shop, write_shop
+from tests.worker import client
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.slow]
+
+DUCKDB = """\
+    state_connection:
+      type: duckdb
+      database: {state}
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> str:
+    """The URL of a PostgreSQL server that tests may create databases on."""
+    url = os.environ.get("CI_BOT_TEST_POSTGRES")
+    if not url:
+        missing("CI_BOT_TEST_POSTGRES names no PostgreSQL server")
+    return str(url)
+
+
+def connect(url: str, database: str) -> Any:
+    parts = urlsplit(url)
+    connection = psycopg2.connect(
+        host=parts.hostname,
+        port=parts.port,
+        user=parts.username,
+        password=parts.password,
+        dbname=database,
+    )
+    connection.autocommit = True
+    return connection
+
+
+@pytest.fixture(scope="module")
+def team_shop(
+    server: str, tmp_path_factory: pytest.TempPathFactory, java: None
+) -> Iterator[tuple[Shop, str]]:
+    """The shop with its state in a database of its own, and prod built."""
+    name = f"shop_{os.getpid()}"
+    admin = connect(server, "postgres")
+    with admin.cursor() as cursor:
+        cursor.execute(f'CREATE DATABASE "{name}"')
+    parts = urlsplit(server)
+    state = f"""\
+    state_connection:
+      type: postgres
+      host: {parts.hostname}
+      port: {parts.port}
+      user: {parts.username}
+      password: "{parts.password}"
+      database: {name}
+"""
+    shop = write_shop(tmp_path_factory.mktemp("team-shop"), config=CONFIG.replace(DUCKDB, state))
+    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+    yield shop, name
+    with admin.cursor() as cursor:
+        cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    admin.close()
+
+
+def state_rows(server: str, database: str) -> dict[str, list[Any]]:
+    """Every row of every table outside the system's schemas."""
+    connection = connect(server, database)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT table_schema, table_name FROM information_schema.tables "
+                "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
+            )
+            found = {}
+            for schema, table in cursor.fetchall():
+                cursor.execute(f'SELECT t::text FROM "{schema}"."{table}" t ORDER BY 1')
+                found[f"{schema}.{table}"] = cursor.fetchall()
+            return found
+    finally:
+        connection.close()
+
+
+def test_life__with_state_on_postgresql(team_shop: tuple[Shop, str], server: str) -> None:
+    shop, database = team_shop
+    shop.edit("models/revenue.sql", *ADD_ORDERS)
+    worker = client(shop)
+    before = state_rows(server, database)
+
+    report = worker.review("pr_6")
+
+    assert report.failure is None
+    assert report.versions.state_engine == "postgres"
+    assert state_rows(server, database) == before
+
+    applied = worker.apply("pr_6", plan_id=report.plan_id)
+
+    assert applied.result == "applied"
+    assert f"{SCHEMA}._environments" in state_rows(server, database)
+
+    removed = worker.cleanup("pr_6")
+
+    assert removed.result == "removed"
+    after = state_rows(server, database)
+    assert after[f"{SCHEMA}._environments"] == []
+    assert not any("pr_6" in str(row) for row in after["sqlmesh._environments"])
+
+
+def test_review__with_the_server_out_of_reach__says_what_to_check(
+    team_shop: tuple[Shop, str], tmp_path: Path
+) -> None:
+    shop, database = team_shop
+    other = write_shop(tmp_path, config=(shop.project / "config.yaml").read_text("utf-8"))
+    other.edit("config.yaml", f"database: {database}", "database: no_such_database")
+
+    report = client(other).review("pr_6")
+
+    assert report.failure is not None
+    assert report.failure.reason_code == "state_unreachable"
+    assert report.failure.exit_code == 2
+    assert "worker-env" in (report.failure.hint or "")

@@ -1,0 +1,298 @@
+"""A worker that does one thing, named by the request's gateway: mostly something hostile.
+
+It runs inside the cage, in place of `ci_bot.worker`. What it finds out it writes to `scratch_dir`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.base import Versions
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.messages import CleanupAsk
+from ci_bot.worker.channel import Channel
+
+Scenario = Callable[[Channel, CleanupAsk], None]
+
+
+def document(environment: str) -> CleanupDocument:
+    return CleanupDocument(
+        environment=environment,
+        existed=False,
+        result="nothing_to_do",
+        state_record_removed=False,
+        seconds=0.0,
+        versions=Versions(ci_bot="0", python="3"),
+    )
+
+
+def found(ask: CleanupAsk, facts: Any) -> None:
+    Path(ask.workplace.scratch_dir, "found.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def outcome(attempt: Callable[[], Any]) -> str:
+    try:
+        return f"succeeded: {attempt()!r}"[:200]
+    except OSError as error:
+        return type(error).__name__
+
+
+def read_some(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(1)
+
+
+def append_to(path: Path) -> int:
+    with path.open("a", encoding="ascii") as file:
+        return file.write("SOME=thing")
+
+
+def answer(channel: Channel, ask: CleanupAsk) -> None:
+    channel.answer(document(ask.environment))
+
+
+def environment(channel: Channel, ask: CleanupAsk) -> None:
+    status = Path("/proc/self/status").read_text("ascii")
+    found(
+        ask,
+        {
+            "environ": dict(os.environ),
+            "stdin": sys.stdin.read(),
+            "path": sys.path,
+            "cwd": str(Path.cwd()),
+            "ids": [os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()],
+            "status": dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line),
+            "descriptors": sorted(int(entry.name) for entry in Path("/proc/self/fd").iterdir()),
+            "argv": Path("/proc/self/cmdline").read_text("utf-8"),
+            "utf8": [sys.flags.utf8_mode, sys.stdout.encoding, sys.getfilesystemencoding()],
+            "oom": Path("/proc/self/oom_score_adj").read_text("ascii").strip(),
+            "arguments": json.loads(os.environ.get("SPARK_PROBE", "{}")),
+        },
+    )
+    answer(channel, ask)
+
+
+def break_out(channel: Channel, ask: CleanupAsk) -> None:
+    """Everything a hostile project would try; `SPARK_PROBE` names the files to attack."""
+    targets = json.loads(os.environ["SPARK_PROBE"])
+    libc = ctypes.CDLL(None, use_errno=True)
+    facts: dict[str, Any] = {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal() and process.stat().st_uid != os.getuid():
+            facts[f"environ of {process.name}"] = outcome((process / "environ").read_bytes)
+            facts[f"memory of {process.name}"] = outcome(lambda it=process: read_some(it / "mem"))
+    for name in targets["write"]:
+        facts[f"write {name}"] = outcome(lambda it=name: append_to(Path(it)))
+    for name in targets["read"]:
+        facts[f"read {name}"] = outcome(Path(name).read_bytes)
+    for name in targets["sockets"]:
+        with socket.socket(socket.AF_UNIX) as client:
+            facts[f"connect {name}"] = outcome(lambda it=name, to=client: to.connect(it))
+    for name in targets["programs"]:
+        facts[f"set-uid {name}"] = outcome(
+            lambda it=name: subprocess.check_output([it], stderr=subprocess.DEVNULL)
+        )
+    facts["become root"] = outcome(lambda: os.setuid(0))
+    facts["signal the bot"] = outcome(lambda: os.kill(os.getppid(), signal.SIGTERM))
+    facts["list the run directory"] = outcome(lambda: list(Path(targets["root"]).iterdir()))
+    facts["add to the run directory"] = outcome(lambda: Path(targets["root"], "x").touch())
+    facts["new privileges"] = str(libc.prctl(39, 0, 0, 0, 0))
+    found(ask, facts)
+    answer(channel, ask)
+
+
+def forge(channel: Channel, ask: CleanupAsk) -> None:
+    channel.answer(document("prod"))
+
+
+def raw(channel: Channel, ask: CleanupAsk) -> None:
+    """Writes the bytes in SPARK_PROBE straight into the answer's file."""
+    os.write(int(sys.argv[2]), os.environ["SPARK_PROBE"].encode())
+
+
+def endless_answer(channel: Channel, ask: CleanupAsk) -> None:
+    while True:
+        os.write(int(sys.argv[2]), b"x" * 65_536)
+        time.sleep(0.001)
+
+
+def talk(channel: Channel, ask: CleanupAsk) -> None:
+    sys.stdout.write("::add-mask::x\nplain")
+    sys.stdout.flush()
+    sys.stderr.write(" and ##[error]more\n")
+    sys.stdout.write(f"the password is {os.environ['SPARK_PASSWORD']}\n")
+    os.write(1, b"\xff\xfe\n")
+    channel.progress("apply", "batch 1", done=1, total=2, seconds=0.5)
+    os.write(int(sys.argv[3]), b"not json\n")
+    channel.progress("apply", f"{os.environ['SPARK_PASSWORD']} {'x' * 10_000}", done=2, total=2)
+    channel.progress("", "\ud800 odd")
+    answer(channel, ask)
+
+
+def mute(channel: Channel, ask: CleanupAsk) -> None:
+    """Closes its output and its progress, and goes on working."""
+    for descriptor in (1, 2, int(sys.argv[3])):
+        os.close(descriptor)
+    time.sleep(0.5)
+    answer(channel, ask)
+
+
+def flood(channel: Channel, ask: CleanupAsk) -> None:
+    for _ in range(300):
+        os.write(1, b"noise\n" * 10_000)
+    for number in range(12_000):
+        channel.progress("apply", f"batch {number}")
+    answer(channel, ask)
+
+
+def deaf(channel: Channel, ask: CleanupAsk) -> None:
+    """Ignores every request to end, and so does its child in a session of its own."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _family(ask)
+    channel.progress("apply", "deaf")
+    _for_ever()
+
+
+def orphans(channel: Channel, ask: CleanupAsk) -> None:
+    """Answers, ends, and leaves descendants behind that hold on to the pipes."""
+    _family(ask)
+    answer(channel, ask)
+
+
+def polite(channel: Channel, ask: CleanupAsk) -> None:
+    """Ends when it is asked to, after it has said what it could."""
+
+    def stop(_number: int, _frame: object) -> None:
+        answer(channel, ask)
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    channel.progress("apply", "polite")
+    _for_ever()
+
+
+def crash(channel: Channel, ask: CleanupAsk) -> None:
+    raise RuntimeError("broken on purpose")
+
+
+def leave(channel: Channel, ask: CleanupAsk) -> None:
+    os._exit(0)
+
+
+def die(channel: Channel, ask: CleanupAsk) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def devour(channel: Channel, ask: CleanupAsk) -> None:
+    """A child takes the memory: the limit is for all of them."""
+    child = os.fork()
+    if child == 0:
+        hoard = [bytearray(b"x" * 8_000_000) for _ in range(60)]
+        time.sleep(600)
+        sys.exit(len(hoard))
+    os.waitpid(child, 0)
+
+
+def reserve(channel: Channel, ask: CleanupAsk) -> None:
+    """Address space that is never touched, as a JVM reserves it, is no use of memory."""
+    import mmap
+
+    space = mmap.mmap(-1, 8 * 1024**3)
+    time.sleep(1.2)
+    space.close()
+    answer(channel, ask)
+
+
+def fork_storm(channel: Channel, ask: CleanupAsk) -> None:
+    """Processes that fork and end all the time; for a while only, should nobody stop them."""
+    until = time.monotonic() + 15
+    for _ in range(8):
+        if os.fork() == 0:
+            os.setsid()
+            while time.monotonic() < until:
+                if os.fork() != 0:
+                    os._exit(0)
+                time.sleep(0.001)
+            os._exit(0)
+    found(ask, until)
+    channel.progress("apply", "storm")
+    _for_ever()
+
+
+def fork_limit(channel: Channel, ask: CleanupAsk) -> None:
+    children = 0
+    try:
+        while children < 500:
+            if os.fork() == 0:
+                time.sleep(600)
+            children += 1
+    except BlockingIOError:
+        pass
+    found(ask, children)
+    answer(channel, ask)
+
+
+def cache(channel: Channel, ask: CleanupAsk) -> None:
+    """Puts files wherever it can write, and reports what it finds planted."""
+    for directory in (ask.workplace.cache_dir, ask.workplace.scratch_dir, ask.workplace.repository):
+        Path(directory, "left-behind").write_text("pickle", encoding="utf-8")
+    found(ask, Path(ask.workplace.repository, ".cache").exists())
+    mode = os.environ.get("SPARK_PROBE")
+    if mode == "hang":
+        channel.progress("apply", "hanging")
+        _for_ever()
+    if mode == "crash":
+        raise RuntimeError("broken on purpose")
+    answer(channel, ask)
+
+
+def _family(ask: CleanupAsk) -> None:
+    """A child, a grandchild in its own session, and an orphan of both; their pids go to a file."""
+    pids = Path(ask.workplace.scratch_dir, "pids")
+    if os.fork() == 0:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                _note(pids)
+                _for_ever()
+            _note(pids)
+            os._exit(0)
+        _note(pids)
+        _for_ever()
+    while not pids.exists() or len(pids.read_text("ascii").split()) < 3:
+        time.sleep(0.01)
+
+
+def _note(pids: Path) -> None:
+    with pids.open("a", encoding="ascii") as file:
+        file.write(f"{os.getpid()}\n")
+
+
+def _for_ever() -> None:
+    while True:
+        time.sleep(600)
+
+
+def main() -> None:
+    channel = Channel.from_arguments(sys.argv[1:])
+    ask = channel.ask()
+    assert isinstance(ask, CleanupAsk)
+    scenario: Scenario = globals()[str(ask.gateway)]
+    scenario(channel, ask)
+
+
+if __name__ == "__main__":
+    main()

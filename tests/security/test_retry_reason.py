@@ -1,0 +1,43 @@
+"""Which failures of an apply are worth another try, and which must end it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlmesh.utils.errors import ConflictingPlanError, PlanError
+
+from ci_bot.worker.apply import retry_reason
+from ci_bot.worker.describe import Names
+from ci_bot.worker.recorder import Recorder
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder(Names(None, "spark"), lambda *_words: None)
+
+
+def test_another_plan_on_the_same_environment__is_never_retried(recorder: Recorder) -> None:
+    # Finalizing found somebody else's plan: to go on would overwrite it.
+    recorder.promoting = True
+    assert retry_reason(ConflictingPlanError("Another plan was applied"), recorder) is None
+
+
+@pytest.mark.parametrize(
+    "words", ["java.util.ConcurrentModificationException", "delta: ConcurrentAppendException"]
+)
+def test_two_writers_on_one_table__are_retried(recorder: Recorder, words: str) -> None:
+    recorder.failures.append(RuntimeError(words))
+    assert retry_reason(PlanError("Plan application failed."), recorder)
+
+
+def test_virtual_layer__is_retried_only_while_it_is_being_updated(recorder: Recorder) -> None:
+    error = PlanError("a view could not be replaced")
+    assert retry_reason(error, recorder) is None
+    recorder.promoting = True
+    assert retry_reason(error, recorder)
+    recorder.promoted = True
+    assert retry_reason(error, recorder) is None
+
+
+def test_a_query_that_is_wrong__is_not_retried(recorder: Recorder) -> None:
+    recorder.failures.append(RuntimeError("UNRESOLVED_COLUMN: no such column"))
+    assert retry_reason(PlanError("Plan application failed."), recorder) is None

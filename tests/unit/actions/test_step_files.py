@@ -1,0 +1,128 @@
+"""Outputs and the step summary, read back by the referee."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ci_bot.actions.files import (
+    OUTPUT_LIMIT,
+    SUMMARY_LIMIT,
+    Outputs,
+    StepSummary,
+    TooLargeError,
+    format_output,
+)
+from tests.oracle.fuzzing import caught, fuzz
+from tests.oracle.runner import read_file_command
+
+DELIMITER = "d" * 32
+ATOMS = [
+    *("\n", "\r", "\r\n", "=", "<<", "<", "EOF", "a=b", "x<<y", " ", "\x85", "\u2028", "\x00", "é"),
+    *("ghadelimiter_", "__GIDGETHUB_DELIMITER__", "decision=go", "decision<<X\ngo\nX\n", "\ud800"),
+]
+values = st.lists(st.one_of(st.sampled_from(ATOMS), st.text(max_size=3)), max_size=8).map("".join)
+names = st.sampled_from(["decision", "plan-id", "_x", "A", "result-2", "x" * 100])
+Format = Callable[[str, str, str], str]
+
+
+def sets_exactly_this(form: Format, pairs: list[tuple[str, str]]) -> bool:
+    """The runner reads the very pairs that were written, and nothing else."""
+    text = "".join(form(name, value, DELIMITER) for name, value in pairs)
+    wanted = [(name, value.encode("utf-8", "replace").decode()) for name, value in pairs]
+    try:
+        return read_file_command(text.encode("utf-8", "replace").decode()) == wanted
+    except ValueError:
+        return False
+
+
+@fuzz(20_000)
+@given(st.lists(st.tuples(names, values), max_size=3))
+@example([("result", "a\nplan-id=x\ndecision<<EOF\ngo\nEOF\n")])
+@example([("result", "\r"), ("empty", ""), ("breaks", "\n\n")])
+def test_outputs__round_trip(pairs: list[tuple[str, str]]) -> None:
+    assert sets_exactly_this(format_output, pairs)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        # what SQLMesh's bundled bot writes
+        lambda name, value, _: f"{name}={value}\n",
+        # gidgethub: a delimiter that everybody knows
+        lambda name, value, _: (
+            f"{name}<<__GIDGETHUB_DELIMITER__\n{value}\n__GIDGETHUB_DELIMITER__\n"
+        ),
+        # no line break before the closing delimiter
+        lambda name, value, delimiter: f"{name}<<{delimiter}\n{value}{delimiter}\n",
+    ],
+)
+def test_mutation__other_ways_to_write_outputs_are_caught(broken: Format) -> None:
+    assert caught(
+        st.lists(st.tuples(names, values), min_size=1, max_size=2),
+        lambda pairs: not sets_exactly_this(broken, pairs),
+    )
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1a", "a=b", "a<<b", "a\n", "ä", "x" * 101])
+def test_format_output__bad_name(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name"):
+        format_output(name, "x", DELIMITER)
+
+
+@pytest.mark.parametrize("delimiter", ["", "short", "with space" * 3, "a\nb" * 10])
+def test_format_output__weak_delimiter(delimiter: str) -> None:
+    with pytest.raises(ValueError, match="delimiter"):
+        format_output("a", "x", delimiter)
+
+
+def test_format_output__value_with_the_delimiter() -> None:
+    with pytest.raises(ValueError, match="its own delimiter"):
+        format_output("a", f"x{DELIMITER}y", DELIMITER)
+
+
+def test_format_output__too_large() -> None:
+    with pytest.raises(TooLargeError):
+        format_output("a", "é" * OUTPUT_LIMIT, DELIMITER)
+
+
+def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "output"
+    file.write_bytes(b"unfinished=line")
+    outputs = Outputs(file, delimiter=lambda: DELIMITER)
+    outputs.set("decision", "go")
+    outputs.set_json("result", {"b": [1, "ü\n"], "a": None})
+    pairs = read_file_command(file.read_text("utf-8"))
+    assert pairs[:2] == [("unfinished", "line"), ("decision", "go")]
+    assert json.loads(pairs[2][1]) == {"a": None, "b": [1, "ü\n"]}
+    assert pairs[2][1].isascii()
+
+
+def test_outputs__outside_a_workflow_are_checked_and_dropped() -> None:
+    outputs = Outputs(None, delimiter=lambda: DELIMITER)
+    outputs.set("a", "b")
+    with pytest.raises(ValueError, match="cannot be the name"):
+        outputs.set("a b", "x")
+
+
+def test_summary__written_in_pieces(tmp_path: Path) -> None:
+    summary = StepSummary(tmp_path / "summary")
+    summary.write("# One")
+    summary.write("two\n")
+    assert (tmp_path / "summary").read_text("utf-8") == "# One\ntwo\n"
+    StepSummary(None).write("nowhere")
+
+
+def test_summary__larger_than_the_runner_takes(tmp_path: Path) -> None:
+    file = tmp_path / "summary"
+    summary = StepSummary(file)
+    summary.write("é" * (SUMMARY_LIMIT // 2 - 1))
+    assert file.stat().st_size == SUMMARY_LIMIT - 1
+    with pytest.raises(TooLargeError):
+        summary.write("xx")
+    assert file.stat().st_size == SUMMARY_LIMIT - 1

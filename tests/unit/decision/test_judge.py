@@ -1,0 +1,152 @@
+"""From risks to a decision."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_bot.contracts.plan import EnvironmentStatement, Restatement
+from ci_bot.decision import exit_code
+from ci_bot.decision.risks import SEVERITIES, listed, shown
+from tests.unit.decision.facts import changed, found, judged, weights
+
+
+@pytest.mark.parametrize(
+    ("severity", "decision"),
+    [
+        ("blocker", "no_go"),
+        ("high", "review"),
+        ("medium", "go"),
+        ("low", "go"),
+        ("info", "go"),
+        (None, "go"),
+    ],
+)
+def test_decision__follows_the_heaviest_risk(severity: str | None, decision: str) -> None:
+    findings = [found("some-rule", severity)] if severity else []
+
+    assert judged(changes=[changed()], findings=findings).decision == decision
+
+
+@pytest.mark.parametrize(
+    ("severity", "decision"),
+    [("blocker", "no_go"), ("high", "review"), ("medium", "no_changes"), (None, "no_changes")],
+)
+def test_no_changes__is_no_excuse_for_what_files_hold(severity: str | None, decision: str) -> None:
+    findings = [found("hardcoded-secret", severity)] if severity else []
+
+    assert judged(findings=findings).decision == decision
+
+
+def test_no_changes__says_so() -> None:
+    judgement = judged()
+
+    assert judgement.reasons == ("No model, statement or interval differs from prod.",)
+    assert judgement.risks == ()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"statements": [EnvironmentStatement(when="before_all", sql="SET x = 1", change="added")]},
+        {
+            "restatements": [
+                Restatement(
+                    model="stg.orders",
+                    start="2024-01-01T00:00:00Z",
+                    end="2024-02-01T00:00:00Z",
+                    environments=["pr_7"],
+                )
+            ]
+        },
+    ],
+)
+def test_no_changes__statements_and_restatements_are_changes(parts: dict[str, object]) -> None:
+    assert judged(**parts).decision == "go"
+
+
+def test_reasons__name_the_rules_that_decided() -> None:
+    judgement = judged(
+        changes=[changed()],
+        findings=[
+            found("removed-audit", "high", model='"c"."stg"."orders"'),
+            found("missing-grain", "low"),
+        ],
+    )
+
+    assert judgement.reasons == ("removed-audit on stg.orders: seen",)
+
+
+def test_reasons__count_what_is_left_out() -> None:
+    findings = [found(f"rule-{n:02}", "blocker") for n in range(20)]
+
+    reasons = judged(findings=findings).reasons
+
+    assert (len(reasons), reasons[-1]) == (9, "12 more of the same weight.")
+
+
+def test_risks__repeated_ones_are_told_once_at_their_heaviest() -> None:
+    twice = [found("a-rule", "low", model="a.b"), found("a-rule", "high", model="a.b")]
+
+    assert weights(judged(findings=twice)) == {"a-rule": "high"}
+
+
+def test_risks__without_a_condition_clear_when_they_are_gone() -> None:
+    (risk,) = judged(findings=[found("a-rule", "low")]).risks
+
+    assert risk.clears_when == "the finding no longer appears"
+
+
+severities = st.lists(st.sampled_from(SEVERITIES), max_size=8)
+
+
+@given(severities)
+def test_risks__heaviest_come_first(weights_in: list[str]) -> None:
+    findings = [found(f"rule-{n}", weight) for n, weight in enumerate(weights_in)]
+
+    order = [SEVERITIES.index(risk.severity) for risk in judged(findings=findings).risks]
+
+    assert order == sorted(order)
+
+
+@given(severities)
+def test_decision__one_more_risk_never_makes_it_milder(weights_in: list[str]) -> None:
+    order = ("no_changes", "go", "review", "no_go")
+    findings = [found(f"rule-{n}", weight) for n, weight in enumerate(weights_in)]
+
+    decisions = [
+        order.index(judged(changes=[changed()], findings=findings[:n]).decision)
+        for n in range(len(findings) + 1)
+    ]
+
+    assert decisions == sorted(decisions)
+
+
+@pytest.mark.parametrize(
+    ("decision", "fail_on", "code"),
+    [
+        ("no_go", "blocker", 1),
+        ("review", "blocker", 0),
+        ("review", "high", 1),
+        ("no_go", "high", 1),
+        ("go", "high", 0),
+        ("no_changes", "high", 0),
+        ("no_go", "never", 0),
+    ],
+)
+def test_exit_code(decision: str, fail_on: str, code: int) -> None:
+    assert exit_code(decision, fail_on) == code  # type: ignore[arg-type]
+
+
+def test_listed__shows_the_first_and_counts_the_rest() -> None:
+    assert listed([f'"c"."s"."m{n}"' for n in range(7)]) == (
+        "`s.m0`, `s.m1`, `s.m2`, `s.m3`, `s.m4` and 2 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [('"c"."s"."t"', "s.t"), ("s.t", "s.t"), ("column", "column")]
+)
+def test_shown(name: str, expected: str) -> None:
+    assert shown(name) == expected

@@ -1,0 +1,429 @@
+"""R01 to R12 and the validation matrix: each fires on its case, and stays quiet beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ci_bot
+from ci_bot.contracts.plan import (
+    AuditsCheck,
+    Gap,
+    Lineage,
+    LintCheck,
+    ProdPlan,
+    Restatement,
+    TableDiffCheck,
+    TestFailure,
+    TestsCheck,
+)
+from ci_bot.decision import BotFacts, Limits
+from ci_bot.decision.pages import page_of
+from tests.unit.decision.facts import (
+    BOT,
+    built,
+    changed,
+    checks,
+    cost,
+    dropped,
+    failed,
+    found,
+    judged,
+    only,
+    weights,
+)
+
+BREAKING = changed(category="breaking")
+
+
+# R01
+
+
+@pytest.mark.parametrize(
+    ("stage", "rule"), [("load", "R01-load-failed"), ("plan", "R01-plan-failed")]
+)
+def test_r01__a_failure_is_no_go(stage: str, rule: str) -> None:
+    judgement = judged(failure=failed("boom", stage, path="models/a.sql", line=3))
+
+    assert judgement.decision == "no_go"
+    assert (only(judgement, rule).path, only(judgement, rule).line) == ("models/a.sql", 3)
+
+
+def test_r01__names_the_model_that_the_change_touched() -> None:
+    message = 'Detected a cycle.\n"c"."serving"."health" ->\n"c"."core"."devices" ->\n"c"."serving"."health"'
+    bot = BotFacts(changed_files=("models/core/devices.sql",))
+
+    risk = only(judged(bot, failure=failed(message, "load")), "R01-load-failed")
+
+    assert risk.model == '"c"."core"."devices"'
+
+
+def test_r01__uncategorized() -> None:
+    judgement = judged(changes=[changed(category="uncategorized")])
+
+    assert (judgement.decision, only(judgement, "R01-uncategorized").model) == (
+        "no_go",
+        "stg.orders",
+    )
+
+
+def test_r01__lint_errors_block_and_warnings_do_not() -> None:
+    lint = LintCheck(
+        status="failed",
+        errors=1,
+        warnings=1,
+        findings=[found("noselectstar", "blocker"), found("nomissingaudits", "medium")],
+    )
+
+    judgement = judged(changes=[changed()], checks=checks(lint=lint))
+
+    assert weights(judgement) == {
+        "R01-lint-error": "blocker",
+        "lint-warning": "low",
+        "additive-change": "low",
+    }
+
+
+def test_r01__lint_errors_without_details_still_block() -> None:
+    judgement = judged(checks=checks(lint=LintCheck(status="failed", errors=2)))
+
+    assert "2 errors" in only(judgement, "R01-lint-error").evidence
+
+
+def test_r01__a_merge_that_would_fail() -> None:
+    plan = ProdPlan(changes=1, backfill=[], would_fail=True, failure="no such column")
+
+    judgement = judged(changes=[changed()], prod_plan=plan)
+
+    assert "no such column" in only(judgement, "R01-prod-plan-fails").evidence
+    assert judgement.decision == "no_go"
+
+
+# R02
+
+
+def test_r02__a_failing_unit_test() -> None:
+    tests = TestsCheck(
+        status="failed",
+        run=2,
+        failed=1,
+        failures=[TestFailure(name="test_a", model="stg.orders", path=None, message="\n1 != 2\nx")],
+    )
+
+    risk = only(judged(checks=checks(tests=tests)), "R02-test-fails")
+
+    assert (risk.severity, risk.model) == ("blocker", "stg.orders")
+    assert risk.evidence == "Unit test `test_a` fails: 1 != 2"
+
+
+@pytest.mark.parametrize(("blocking", "severity"), [(1, "blocker"), (0, "medium")])
+def test_r02__a_failing_audit(blocking: int, severity: str) -> None:
+    audits = AuditsCheck(status="failed", blocking=blocking, non_blocking=1)
+
+    assert weights(judged(checks=checks(audits=audits))) == {"R02-audit-fails": severity}
+
+
+# R03
+
+
+@pytest.mark.parametrize(
+    ("bot", "rule"),
+    [
+        (BotFacts(changed_files=(), moved="head"), "R03-stale"),
+        (BotFacts(changed_files=(), moved="base"), "R03-stale"),
+        (BotFacts(changed_files=(), conflict=True), "R03-conflict"),
+    ],
+)
+def test_r03(bot: BotFacts, rule: str) -> None:
+    assert weights(judged(bot)) == {rule: "blocker"}
+
+
+# R04
+
+
+def test_r04__a_removed_model_without_readers_is_a_persons_decision() -> None:
+    judgement = judged(changes=[changed(change="removed", category=None)])
+
+    assert weights(judgement) == {"R04-model-removed": "high"}
+
+
+def test_r04__a_removed_model_with_readers_blocks() -> None:
+    judgement = judged(changes=[changed(change="removed", category=None, readers=["mart.a"])])
+
+    assert weights(judgement) == {"R04-model-removed": "blocker"}
+    assert "`mart.a`" in only(judgement, "R04-model-removed").evidence
+
+
+def test_r04__mass_removal_is_told_once() -> None:
+    gone = [changed(f"old.m{n}", change="removed", category=None) for n in range(8)]
+    new = [changed(f"new.m{n}", change="added", category="breaking") for n in range(8)]
+
+    judgement = judged(changes=[*gone, *new])
+
+    assert weights(judgement) == {"R04-mass-removal": "high"}
+    assert "8 models of 10 go away, 8 models are new" in judgement.risks[0].evidence
+
+
+def test_r04__columns() -> None:
+    change = changed(columns=[dropped("a", "mart.x"), dropped("b")])
+
+    risks = [r for r in judged(changes=[change]).risks if r.rule == "R04-column-dropped"]
+
+    assert [(r.severity, "`a`" in r.evidence, "`b`" in r.evidence) for r in risks] == [
+        ("blocker", True, False),
+        ("high", False, True),
+    ]
+
+
+def test_r04__a_model_that_follows_another_is_judged_there() -> None:
+    change = changed(change="indirect", category="indirect_breaking", columns=[dropped("b")])
+
+    assert weights(judged(changes=[change])) == {"R04-column-dropped": "low"}
+
+
+def test_r04__the_bases_own_changes_are_named_and_not_judged() -> None:
+    change = changed(change="removed", category=None, from_base=True)
+
+    assert weights(judged(changes=[change])) == {"base-drift": "info"}
+
+
+# R05
+
+
+def test_r05__a_refused_plan_without_a_finding() -> None:
+    message = "Plan requires a destructive change to a forward-only model."
+
+    assert "R05-forward-only-destructive" in weights(judged(failure=failed(message)))
+
+
+def test_r05__is_told_once_when_the_rules_saw_it() -> None:
+    message = "Plan requires a destructive change to a forward-only model."
+    finding = found("forward-only-destructive", "blocker", model="stg.orders")
+
+    assert set(weights(judged(failure=failed(message), findings=[finding]))) >= {
+        "forward-only-destructive",
+        "R01-plan-failed",
+    }
+    assert "R05-forward-only-destructive" not in weights(
+        judged(failure=failed(message), findings=[finding])
+    )
+
+
+def test_r05__a_merge_that_alters_a_table_in_place() -> None:
+    plan = ProdPlan(
+        changes=1, backfill=[], would_fail=False, forward_only_schema_changes=["stg.orders"]
+    )
+
+    assert weights(judged(prod_plan=plan)) == {"R05-forward-only-schema": "high"}
+
+
+# R06
+
+
+def test_r06__a_breaking_change_counts_what_follows() -> None:
+    judgement = judged(
+        changes=[
+            BREAKING,
+            changed("mart.a", change="indirect", category="indirect_breaking"),
+            changed("mart.b", change="indirect", category="indirect_non_breaking"),
+        ],
+        backfill=[built(), built("mart.a")],
+        lineage=Lineage(edges=[("stg.orders", "mart.a"), ("stg.orders", "mart.b")]),
+    )
+
+    risk = only(judgement, "R06-breaking-rebuild")
+    assert risk.severity == "high"
+    assert "60 intervals since 2024-01-01" in risk.evidence
+    assert "1 model downstream" in risk.evidence
+
+
+def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:
+    same = found("same-result", "info", model='"c"."stg"."orders"')
+
+    judgement = judged(changes=[BREAKING], findings=[same])
+
+    assert (judgement.decision, only(judgement, "R06-breaking-rebuild").severity) == (
+        "go",
+        "medium",
+    )
+
+
+def test_r06__non_breaking_is_not_breaking() -> None:
+    assert weights(judged(changes=[changed()], backfill=[built()])) == {"additive-change": "low"}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(59, True), (60, False), (None, False)])
+def test_r06__interval_limit(limit: int | None, expected: bool) -> None:
+    judgement = judged(limits=Limits(max_intervals=limit), backfill=[built()])
+
+    assert ("R06-interval-limit" in weights(judgement)) is expected
+
+
+# R07
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (0.9, {"R07-over-budget": "blocker"}),
+        (1.5, {"R07-near-budget": "medium"}),
+        (2.0, {}),
+        (None, {}),
+    ],
+)
+def test_r07__budget(limit: float | None, expected: dict[str, str]) -> None:
+    assert weights(judged(limits=Limits(max_executor_hours=limit))) == expected
+
+
+def test_r07__an_unknown_cost_is_within_no_budget_and_over_none() -> None:
+    unknown = cost(executor_hours_low=None, executor_hours_mid=None, executor_hours_high=None)
+
+    judgement = judged(limits=Limits(max_executor_hours=1), cost=unknown, changes=[changed()])
+
+    assert "R10-not-checked" in weights(judgement)
+    assert not {"R07-over-budget", "R07-near-budget"} & set(weights(judgement))
+
+
+def test_batches__one_job_for_a_long_history() -> None:
+    long = built(intervals=500, batches=1)
+
+    assert weights(judged(backfill=[long])) == {"batch-size-missing": "medium"}
+    assert weights(judged(backfill=[built(intervals=500, batches=17)])) == {}
+
+
+# R08
+
+
+@pytest.mark.parametrize(
+    ("environments", "expected"),
+    [(["pr_7", "pr_8"], {"R08-restatement-elsewhere": "high"}), (["pr_7"], {}), ([], {})],
+)
+def test_r08(environments: list[str], expected: dict[str, str]) -> None:
+    restated = Restatement(
+        model="stg.orders",
+        start="2024-01-01T00:00:00Z",
+        end="2024-02-01T00:00:00Z",
+        environments=environments,
+    )
+
+    assert weights(judged(restatements=[restated])) == expected
+
+
+# R10
+
+
+def test_r10__what_was_not_checked_has_not_passed() -> None:
+    missing = checks(
+        tests=TestsCheck(status="none"),
+        lint=LintCheck(status="off"),
+        audits=AuditsCheck(status="not_run", not_run_because="they need the data"),
+        table_diff=TableDiffCheck(status="not_run"),
+    )
+
+    judgement = judged(
+        BotFacts(),
+        changes=[changed()],
+        checks=missing,
+        prod_plan=None,
+        cost=cost(executor_hours_mid=None),
+    )
+
+    gone = [
+        risk.evidence.partition(":")[0]
+        for risk in judgement.risks
+        if risk.rule == "R10-not-checked"
+    ]
+    assert sorted(gone) == [
+        "Audits",
+        "Changed files",
+        "Cost",
+        "Data diff",
+        "Lint",
+        "Prod plan",
+        "Unit tests",
+    ]
+    assert judgement.decision == "go"
+
+
+def test_r10__a_plan_without_changes_needs_no_evidence() -> None:
+    assert judged(BotFacts(), checks=checks(tests=TestsCheck(status="none"))).risks == ()
+
+
+def test_fork__cannot_be_applied() -> None:
+    assert weights(judged(BotFacts(changed_files=(), fork=True))) == {"R10-fork": "info"}
+
+
+# R11, R12
+
+
+def test_r11__another_pull_request_changes_the_same_model() -> None:
+    bot = BotFacts(changed_files=BOT.changed_files, other_environments={"stg.orders": ("#9",)})
+
+    assert only(judged(bot, changes=[changed()]), "R11-changed-elsewhere").severity == "medium"
+
+
+def test_r12__code_that_computed_the_report() -> None:
+    bot = BotFacts(changed_files=("macros/m.py",), code_on_load=("macros/m.py",))
+
+    judgement = judged(bot)
+
+    assert judgement.decision == "review"
+    assert "This report was computed by code in this pull request" in judgement.reasons[0]
+
+
+def test_r12__models_that_change_although_their_files_do_not() -> None:
+    bot = BotFacts(changed_files=("macros/m.py",))
+
+    assert only(judged(bot, changes=[changed()]), "R12-shared-change").severity == "medium"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"changes": [changed()]},
+        {"changes": [changed("ref.countries", kind="SEED")]},
+        {
+            "changes": [changed(), changed("mart.a")],
+            "lineage": Lineage(edges=[("stg.orders", "mart.a")]),
+        },
+    ],
+)
+def test_r12__own_files_seeds_and_followers_are_no_shared_change(parts: dict[str, object]) -> None:
+    assert "R12-shared-change" not in weights(judged(**parts))
+
+
+# the matrix
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (changed(category="forward_only"), {"logic-changed-forward-only": "medium"}),
+        (changed(category="non_breaking"), {"additive-change": "low"}),
+        (changed(change="metadata", category="metadata"), {"metadata-only": "info"}),
+        (changed(change="added", category="breaking"), {}),
+    ],
+)
+def test_matrix(change: object, expected: dict[str, str]) -> None:
+    assert weights(judged(changes=[change])) == expected
+
+
+def test_matrix__gaps_of_prod() -> None:
+    gap = Gap(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-01-02T00:00:00Z")
+    plan = ProdPlan(changes=0, backfill=[], would_fail=False, gaps=[gap])
+
+    assert weights(judged(prod_plan=plan)) == {"prod-gaps": "medium"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "page"),
+    [
+        ("R04-column-dropped", "docs/rules/R04.md"),
+        ("metadata-only", "docs/rules/matrix.md"),
+        ("removed-audit", "docs/rules/removed-audit.md"),
+    ],
+)
+def test_page__exists(rule: str, page: str) -> None:
+    assert page_of(rule) == page
+    assert (Path(ci_bot.__file__).parent / page).is_file()

@@ -1,0 +1,3 @@
+"""The data diff, without Spark."""
+
+from __future__ import annotations

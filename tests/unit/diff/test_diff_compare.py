@@ -1,0 +1,173 @@
+"""From Spark's answer to the contract, over a port that answers from a dictionary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ci_bot.worker.diff.compare import compare, compare_schema
+from ci_bot.worker.diff.spec import DiffSpec, SqlError, TimeWindow
+
+DAY = 86_400_000
+JANUARY = 1_704_067_200_000  # 2024-01-01
+ORDERS = [("id", "int"), ("name", "string"), ("ds", "date")]
+
+
+@dataclass
+class Scripted:
+    """Tables by quoted name, and the one row that every query answers."""
+
+    tables: dict[str, list[tuple[str, str]]]
+    answer: tuple[int, ...] = ()
+    asked: list[str] = field(default_factory=list)
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        return self.tables[table]
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        self.asked.append(sql)
+        return [self.answer]
+
+
+def port(*answer: int) -> Scripted:
+    return Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, answer)
+
+
+def spec(**changes: Any) -> DiffSpec:
+    return DiffSpec(**{"model": "m", "prod": "prod.t", "pr": "pr.t", "keys": ("id",)} | changes)
+
+
+def test_compare__counts_and_rates() -> None:
+    asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 16, 12)
+    found = compare(asked, spec())
+    assert found.compared
+    assert (found.rows_prod, found.rows_pr, found.only_prod, found.only_pr) == (20, 18, 4, 2)
+    assert (found.matched, found.full_match) == (16, 12)
+    assert (found.null_keys, found.duplicate_keys) == (1, 0)
+    assert [(c.name, c.match_rate) for c in found.columns] == [("name", 1.0), ("ds", 0.75)]
+    assert found.keys == ["id"]
+    assert found.seconds is None
+    assert found.skipped_because is None
+    assert len(asked.asked) == 1
+
+
+def test_compare__nothing_compared_is_no_rate() -> None:
+    found = compare(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0), spec())
+    assert [column.match_rate for column in found.columns] == [None, None]
+
+
+def test_compare__one_row_in_a_billion_is_not_everything() -> None:
+    rows = 1_000_000_000
+    found = compare(port(rows, rows, 0, 0, rows, 0, 0, 0, rows - 1, rows, rows - 1), spec())
+    assert found.columns[1].match_rate is not None
+    assert found.columns[1].match_rate < 1
+
+
+def test_compare__crowded_keys_leave_the_columns_open() -> None:
+    found = compare(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 50, 50), spec(rows_per_key=32))
+    assert found.compared
+    assert (found.matched, found.duplicate_keys, found.full_match) == (4000, 3, None)
+    assert [column.match_rate for column in found.columns] == [None, None]
+    assert found.skipped_because == (
+        "Columns were not compared: 2 keys are on more than 32 rows of one side, so the grain does "
+        "not say which rows belong together."
+    )
+
+
+def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() -> None:
+    columns = [("id", "int"), ("gap", "interval")]
+    asked = Scripted({"`p`": columns, "`q`": columns}, (1, 1, 0, 0, 1, 0, 0, 0, 1))
+    found = compare(asked, spec(prod="p", pr="q"))
+    assert found.full_match is None
+    assert [(c.name, c.match_rate) for c in found.columns] == [("gap", None)]
+    assert found.skipped_because == "Spark cannot compare these columns: gap (interval)."
+
+
+def test_compare__seconds_come_from_the_clock() -> None:
+    ticks = iter([10.0, 12.5])
+    found = compare(port(*(0,) * 11), spec(), clock=lambda: next(ticks))
+    assert found.seconds == 2.5
+
+
+def test_compare__without_a_grain_no_data_is_read() -> None:
+    asked = port()
+    found = compare(asked, spec(keys=()))
+    assert not found.compared
+    assert found.skipped_because == "The model has no grain, so its rows cannot be paired."
+    assert found.rows_prod is None
+    assert asked.asked == []
+
+
+def test_compare__the_window_is_on_both_sides_and_reported_with_prods() -> None:
+    asked = port(*(0,) * 11)
+    window = TimeWindow(
+        "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
+    )
+    found = compare(asked, spec(window=window))
+    assert found.window is not None
+    assert (found.window.start, found.window.end) == (
+        "2024-01-21T00:00:00Z",
+        "2024-01-31T00:00:00Z",
+    )
+    assert found.window_of is not None
+    assert (found.window_of.start, found.window_of.end) == (
+        "2024-01-01T00:00:00Z",
+        "2024-01-31T00:00:00Z",
+    )
+    assert (
+        asked.asked[0].count("(src.`ds` >= DATE '2024-01-21' AND src.`ds` < DATE '2024-01-31')")
+        == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("window", "sentence"),
+    [
+        (
+            TimeWindow("ds", [(JANUARY, JANUARY + DAY)], [(JANUARY + DAY, JANUARY + 2 * DAY)]),
+            "Prod and the PR environment have no interval in common.",
+        ),
+        (TimeWindow("ds", [], []), "Prod and the PR environment have no interval in common."),
+        (
+            TimeWindow("day", [(0, DAY)], [(0, DAY)]),
+            "The time column day is not on both sides.",
+        ),
+        (
+            TimeWindow("id", [(0, DAY)], [(0, DAY)]),
+            "The time column id is of type int, which is no time.",
+        ),
+    ],
+)
+def test_compare__no_shared_window(window: TimeWindow, sentence: str) -> None:
+    asked = port()
+    found = compare(asked, spec(window=window))
+    assert (found.compared, found.skipped_because) == (False, sentence)
+    assert asked.asked == []
+
+
+def test_compare__names_that_spark_would_replace_are_refused() -> None:
+    columns = [("id", "int"), ("${env:HOME}", "int")]
+    asked = Scripted({"`p`": columns, "`q`": columns})
+    with pytest.raises(SqlError, match="which Spark would replace"):
+        compare(asked, spec(prod="p", pr="q"))
+    assert asked.asked == []
+
+
+def test_compare_schema__columns_without_data() -> None:
+    asked = Scripted({"`p`": ORDERS, "`q`": [("id", "bigint"), ("name", "string"), ("x", "int")]})
+    found = compare_schema(asked, spec(prod="p", pr="q"), "Too large.")
+    assert (found.compared, found.skipped_because) == (False, "Too large.")
+    assert (found.schema_.added, found.schema_.removed, found.schema_.changed) == (
+        ["x"],
+        ["ds"],
+        ["id"],
+    )
+    assert asked.asked == []
+
+
+@pytest.mark.parametrize("changes", [{"decimals": -1}, {"decimals": 38}, {"rows_per_key": 0}])
+def test_spec__refuses_bounds_that_mean_nothing(changes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        spec(**changes)

@@ -1,0 +1,31 @@
+"""The key that a model's grain names, read from real model definitions."""
+
+from __future__ import annotations
+
+import pytest
+from sqlmesh.core.dialect import parse
+from sqlmesh.core.model import load_sql_based_model
+
+from ci_bot.worker.diff.grain import grain_columns
+
+
+@pytest.mark.parametrize(
+    ("grain", "columns"),
+    [
+        ("", ()),
+        ("grain id,", ("id",)),
+        ("grain (id),", ("id",)),
+        ("grain (id, ds),", ("id", "ds")),
+        ("grain `Order Id`,", ("Order Id",)),
+        ("grains [id, (a, b)],", ("id",)),
+        ("grains [(a, b), id],", ("a", "b")),
+        ("grain (id AS customer_id),", ("id",)),
+        ("grains [id AS customer_id, ds],", ("id",)),
+        ("grain (id AS customer_id, ds),", ("id", "ds")),
+        ("grain id, references other,", ("id",)),
+    ],
+)
+def test_grain_columns__as_models_write_it(grain: str, columns: tuple[str, ...]) -> None:
+    text = f"MODEL (name db.m, dialect spark, {grain} kind FULL); SELECT 1 AS id, 2 AS ds"
+    model = load_sql_based_model(parse(text, default_dialect="spark"))
+    assert grain_columns(model.grains) == columns

@@ -1,0 +1,89 @@
+"""Which columns are compared, and which keys can be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_bot.worker.diff.layout import Layout, lay_out
+
+PROD = [("id", "int"), ("name", "string"), ("amount", "decimal(10,2)"), ("old", "date")]
+PR = [("id", "int"), ("new", "string"), ("amount", "double"), ("name", "string")]
+
+
+def names(layout: Layout) -> list[str]:
+    return [column.name for column in layout.values]
+
+
+def test_lay_out__pairs_by_name_and_reports_the_rest() -> None:
+    layout = lay_out(PROD, PR, ["id"])
+    assert layout.impossible is None
+    assert [key.name for key in layout.keys] == ["id"]
+    assert names(layout) == ["name", "amount"]
+    assert layout.schema.added == ["new"]
+    assert layout.schema.removed == ["old"]
+    assert layout.schema.changed == ["amount"]
+
+
+def test_lay_out__case_alone_is_no_difference() -> None:
+    layout = lay_out(
+        [("ID", "int"), ("Name", "string")], [("id", "int"), ("nAME", "string")], ["Id"]
+    )
+    assert [(key.prod, key.pr) for key in layout.keys] == [("ID", "id")]
+    assert [(column.prod, column.pr) for column in layout.values] == [("Name", "nAME")]
+    assert not layout.schema.added
+    assert not layout.schema.removed
+
+
+def test_lay_out__names_that_differ_in_case_stay_apart() -> None:
+    both = [("id", "int"), ("a", "int"), ("A", "string")]
+    layout = lay_out(both, both, ["id"])
+    assert [(column.prod, column.pr) for column in layout.values] == [("a", "a"), ("A", "A")]
+    layout = lay_out(
+        [("id", "int"), ("a", "int")], [("id", "int"), ("A", "int"), ("a", "int")], ["id"]
+    )
+    assert [(column.prod, column.pr) for column in layout.values] == [("a", "a")]
+    assert layout.schema.added == ["A"]
+
+
+def test_lay_out__skipped_columns_are_left_out_but_never_keys() -> None:
+    layout = lay_out(PROD, PR, ["id"], ["NAME", "id", "unknown"])
+    assert names(layout) == ["amount"]
+    assert [key.name for key in layout.keys] == ["id"]
+
+
+def test_lay_out__a_key_named_twice_is_one_key() -> None:
+    assert len(lay_out(PROD, PR, ["id", "ID"]).keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ([], "The model has no grain, so its rows cannot be paired."),
+        (["old"], "The grain column old is not in the PR environment's table."),
+        (["new"], "The grain column new is not in prod's table."),
+        (["id", "nowhere"], "The grain column nowhere is in neither table."),
+    ],
+)
+def test_lay_out__no_usable_key(keys: list[str], sentence: str) -> None:
+    layout = lay_out(PROD, PR, keys)
+    assert layout.impossible == sentence
+    assert layout.schema.added == ["new"]
+
+
+def test_lay_out__keys_that_spark_cannot_join() -> None:
+    tags = [("tags", "map<string,int>")]
+    assert lay_out(tags, tags, ["tags"]).impossible == (
+        "Spark cannot join on the grain column tags, a map<string,int>."
+    )
+    assert lay_out([("id", "double")], [("id", "string")], ["id"]).impossible == (
+        "The grain column id changed its type from double to string."
+    )
+
+
+def test_unknown__same_type_on_both_sides_but_not_comparable() -> None:
+    layout = lay_out(
+        [("id", "int"), ("gap", "interval"), ("x", "boolean")],
+        [("id", "int"), ("gap", "interval"), ("x", "int")],
+        ["id"],
+    )
+    assert [column.name for column in layout.unknown] == ["gap"]

@@ -1,0 +1,190 @@
+"""Reading Spark's types, and deciding how two of them are compared."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_bot.worker.diff.comparison import (
+    align,
+    canonical,
+    carried,
+    cast,
+    comparable,
+    equal,
+    usable_as_key,
+)
+from ci_bot.worker.diff.spark_types import SparkType, parse
+
+ATOMS = st.sampled_from(
+    ["int", "bigint", "string", "double", "date", "timestamp_ntz", "interval day to second"]
+).map(SparkType) | st.tuples(st.integers(1, 38), st.integers(0, 20)).map(
+    lambda sizes: SparkType("decimal", sizes)
+)
+NAMES = st.text(alphabet="ab `:<>,.'\"\\é()", min_size=1, max_size=6)
+TYPES = st.recursive(
+    ATOMS,
+    lambda inner: (
+        inner.map(lambda t: SparkType("array", (), (("", t),)))
+        | st.tuples(ATOMS, inner).map(
+            lambda two: SparkType("map", (), (("", two[0]), ("", two[1])))
+        )
+        | st.lists(st.tuples(NAMES, inner), max_size=3).map(
+            lambda fields: SparkType("struct", (), tuple(fields))
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(TYPES)
+def test_parse__reads_what_ddl_writes(kind: SparkType) -> None:
+    assert parse(kind.ddl) == kind
+
+
+@pytest.mark.parametrize(
+    ("ddl", "kind"),
+    [
+        ("DECIMAL", SparkType("decimal", (10, 0))),
+        ("decimal( 12 , 4 )", SparkType("decimal", (12, 4))),
+        ("decimal(5)", SparkType("decimal", (5, 0))),
+        ("integer", SparkType("int")),
+        ("Long", SparkType("bigint")),
+        ("timestamp_ltz", SparkType("timestamp")),
+        ("varchar(20)", SparkType("varchar", (20,))),
+        ("interval day to second", SparkType("interval day to second")),
+        ("struct<>", SparkType("struct")),
+        ("struct<a b:int>", SparkType("struct", (), (("a b", SparkType("int")),))),
+        (
+            "map<string, array<int>>",
+            SparkType(
+                "map",
+                (),
+                (
+                    ("", SparkType("string")),
+                    ("", SparkType("array", (), (("", SparkType("int")),))),
+                ),
+            ),
+        ),
+    ],
+)
+def test_parse__forms_that_spark_writes(ddl: str, kind: SparkType) -> None:
+    assert parse(ddl) == kind
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "",
+        "array<>",
+        "array<int",
+        "array<int,int>",
+        "map<int>",
+        "struct<a>",
+        "int)",
+        "struct<a:int,>",
+    ],
+)
+def test_parse__text_that_is_no_type_stands_for_itself(ddl: str) -> None:
+    assert parse(ddl) == SparkType(ddl)
+    assert not comparable(parse(ddl))
+
+
+@pytest.mark.parametrize(
+    ("prod", "pr", "wider"),
+    [
+        ("int", "int", "int"),
+        ("tinyint", "int", "int"),
+        ("bigint", "smallint", "bigint"),
+        ("float", "double", "double"),
+        ("bigint", "double", "double"),
+        ("decimal(10,2)", "float", "double"),
+        ("decimal(10,2)", "decimal(12,4)", "decimal(12,4)"),
+        ("decimal(10,2)", "decimal(10,4)", "decimal(12,4)"),
+        ("int", "decimal(10,2)", "decimal(12,2)"),
+        ("varchar(5)", "varchar(9)", "varchar(5)"),
+        ("char(5)", "string", "string"),
+        ("date", "timestamp", "timestamp"),
+        ("date", "timestamp_ntz", "timestamp_ntz"),
+        ("int", "string", "string"),
+        ("varchar(3)", "date", "string"),
+    ],
+)
+def test_align__types_that_hold_the_same_values(prod: str, pr: str, wider: str) -> None:
+    for one, other in ((prod, pr), (pr, prod)):
+        found = align(parse(one), parse(other))
+        assert found is not None
+        # Every text is compared as text, whatever it is called.
+        texts = {"string", "varchar", "char"}
+        assert found == parse(wider) or {found.name, parse(wider).name} <= texts
+
+
+@pytest.mark.parametrize(
+    ("prod", "pr"),
+    [
+        ("string", "double"),  # 1.0, 1 and 1e0
+        ("string", "timestamp"),
+        ("string", "boolean"),
+        ("boolean", "int"),
+        ("int", "date"),
+        ("binary", "string"),
+        ("array<int>", "array<bigint>"),
+        ("struct<a:int>", "struct<b:int>"),
+        ("decimal(38,0)", "decimal(38,10)"),  # no decimal of Spark holds both
+        ("interval", "interval"),
+        ("variant", "variant"),
+    ],
+)
+def test_align__nothing_sensible(prod: str, pr: str) -> None:
+    assert align(parse(prod), parse(pr)) is None
+    assert align(parse(pr), parse(prod)) is None
+
+
+@given(TYPES, TYPES)
+def test_align__does_not_depend_on_the_side(one: SparkType, other: SparkType) -> None:
+    assert align(one, other) == align(other, one)
+
+
+def test_usable_as_key__no_map_anywhere() -> None:
+    assert usable_as_key(parse("struct<a:int,b:array<string>>"))
+    assert not usable_as_key(parse("array<map<int,int>>"))
+    assert not usable_as_key(parse("interval"))
+
+
+def test_cast__only_where_the_type_differs() -> None:
+    assert cast("x", parse("int"), parse("int")) == "x"
+    assert cast("x", parse("varchar(5)"), parse("string")) == "x"
+    assert cast("x", parse("int"), parse("bigint")) == "CAST(x AS bigint)"
+
+
+def test_canonical__leaves_types_without_a_map_alone() -> None:
+    assert canonical("x", parse("struct<a:array<int>>")) == "x"
+
+
+def test_canonical__maps_at_every_depth() -> None:
+    kind = parse("struct<`a``b`:array<map<string,map<int,int>>>>")
+    assert canonical("src.`x`", kind) == (
+        "IF(src.`x` IS NULL, NULL, NAMED_STRUCT('f0', TRANSFORM(src.`x`.`a``b`, x0 -> "
+        "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x0), x1 -> NAMED_STRUCT('k', x1.key, 'v', "
+        "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x1.value), x2 -> "
+        "NAMED_STRUCT('k', x2.key, 'v', x2.value)))))))))"
+    )
+
+
+def test_carried__text_travels_as_its_hash() -> None:
+    assert carried("x", parse("varchar(9)")) == "XXHASH64(x)"
+    assert carried("x", parse("binary")) == "XXHASH64(x)"
+    # The hash of a nested value skips NULLs, so [1, NULL] and [NULL, 1] would be the same.
+    assert carried("x", parse("array<string>")) == "x"
+    assert carried("x", parse("bigint")) == "x"
+
+
+def test_equal__rounds_only_what_can_differ_behind_the_last_digit() -> None:
+    assert "TRY_CAST(a AS DECIMAL(38, 3)) = TRY_CAST(b AS DECIMAL(38, 3))" in equal(
+        "a", "b", parse("double"), 3
+    )
+    assert "DECIMAL(38, 3)" in equal("a", "b", parse("decimal(10,4)"), 3)
+    assert equal("a", "b", parse("decimal(10,3)"), 3) == "a <=> b"
+    assert equal("a", "b", parse("int"), 3) == "a <=> b"
+    assert equal("a", "b", parse("string"), 3) == "a = b"

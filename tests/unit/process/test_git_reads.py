@@ -1,0 +1,316 @@
+"""Git reads of a real checkout, of hostile ones as well."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ci_bot.errors import BadInput
+from ci_bot.process.git import ChangedFile, Git, without_credentials
+from ci_bot.process.identity import Identity
+
+GIT = shutil.which("git") or "git"
+WORKER = Identity(uid=61_234, gid=61_234)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
+
+
+class Repository:
+    """A checkout as actions/checkout leaves it: a merge commit of base and head."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("config", "user.name", "a")
+        self.git("config", "user.email", "a@example.org")
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [GIT, "-c", "commit.gpgsign=false", "-C", str(self.root), *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
+        )
+        return done.stdout.strip()
+
+    def commit(self, **files: str | None) -> str:
+        for name, content in files.items():
+            path = self.root / name.replace("__", "/").replace("_sql", ".sql")
+            if content is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", "x")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(ground: Path) -> Repository:
+    made = Repository(ground / "checkout")
+    made.commit(models__a_sql="SELECT 1", models__b_sql="SELECT 2", README="x")
+    made.git("checkout", "--quiet", "-b", "feature")
+    made.commit(models__a_sql="SELECT 10", models__c_sql="SELECT 3", models__b_sql=None)
+    made.git("checkout", "--quiet", "main")
+    made.commit(README="y")
+    made.git("merge", "--quiet", "--no-ff", "--message", "merge", "feature")
+    return made
+
+
+@pytest.fixture
+def reads(repository: Repository, ground: Path) -> Git:
+    (ground / "private").mkdir()
+    return Git(repository.root, private=ground / "private")
+
+
+def test_base_of_merge__first_parent(repository: Repository, reads: Git) -> None:
+    merge = reads.head()
+    assert merge == repository.git("rev-parse", "HEAD")
+    assert reads.base_of_merge(merge) == repository.git("rev-parse", "HEAD^1")
+    assert reads.parents(merge)[1] == repository.git("rev-parse", "feature")
+
+
+def test_base_of_merge__not_a_merge(repository: Repository, reads: Git) -> None:
+    with pytest.raises(BadInput, match="not a merge"):
+        reads.base_of_merge(repository.git("rev-parse", "feature"))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_base_of_merge__shallow_checkout(repository: Repository, ground: Path, depth: int) -> None:
+    shallow = ground / "shallow"
+    repository.git(
+        "clone", "--quiet", f"--depth={depth}", f"file://{repository.root}", str(shallow)
+    )
+    (ground / "private").mkdir()
+    reads = Git(shallow, private=ground / "private")
+    merge = reads.head()
+    if depth == 2:
+        assert reads.changed_files(reads.base_of_merge(merge), merge)
+        return
+    with pytest.raises(BadInput, match="is not in the checkout") as failure:
+        reads.base_of_merge(merge)
+    assert "fetch-depth: 2" in (failure.value.hint or "")
+    assert failure.value.exit_code == 2
+
+
+def test_changed_files__between_base_and_merge(reads: Git) -> None:
+    merge = reads.head()
+    assert reads.changed_files(reads.base_of_merge(merge), merge) == [
+        ChangedFile("M", "models/a.sql"),
+        ChangedFile("D", "models/b.sql"),
+        ChangedFile("A", "models/c.sql"),
+    ]
+
+
+def test_changed_files__odd_names(repository: Repository, reads: Git) -> None:
+    before = reads.head()
+    odd = ["new\nline.sql", 'quo"te.sql', "-option.sql", "tab\t.sql", "ü.sql", "$(id).sql"]
+    for name in odd:
+        (repository.root / name).write_text("x")
+    (repository.root / os.fsdecode(b"latin\xe9.sql")).write_text("x")
+    after = repository.commit()
+    found = {file.path for file in reads.changed_files(before, after)}
+    assert found == {*odd, "latin\ufffd.sql"}
+
+
+def test_changed_files__same_commit(reads: Git) -> None:
+    assert reads.changed_files(reads.head(), reads.head()) == []
+
+
+@pytest.mark.parametrize(
+    "commit", ["--upload-pack=x", "HEAD", "main", "$(id)", "", "a" * 39, "A" * 40]
+)
+def test_commits__only_whole_ids(reads: Git, commit: str) -> None:
+    for read in (reads.parents, reads.has, reads.require, lambda it: reads.changed_files(it, it)):
+        with pytest.raises(BadInput, match="is not a commit id"):
+            read(commit)
+
+
+@pytest.mark.parametrize("revision", ["--output=/tmp/x", "", " ", "none", "$(id)", "HEAD:README"])
+def test_resolve__no_options_and_no_guesses(reads: Git, revision: str) -> None:
+    with pytest.raises(BadInput):
+        reads.resolve(revision)
+
+
+def test_resolve__branch(repository: Repository, reads: Git) -> None:
+    assert reads.resolve("feature") == repository.git("rev-parse", "feature")
+
+
+def test_head__no_repository(ground: Path) -> None:
+    with pytest.raises(BadInput, match="has no commit HEAD"):
+        Git(ground, private=ground).head()
+
+
+def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: Path) -> None:
+    base = reads.base_of_merge(reads.head())
+    assert reads.export(base, ["models"], ground / "base", identity=None) == []
+    files = {path.relative_to(ground / "base") for path in (ground / "base").rglob("*.sql")}
+    assert files == {Path("models/a.sql"), Path("models/b.sql")}
+    assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 1"
+    assert not (ground / "base" / "README").exists()
+    reads.export(base, [], ground / "everything", identity=None)
+    assert (ground / "everything" / "README").read_text() == "y"
+    assert repository.git("status", "--porcelain") == ""
+
+
+@as_root
+def test_export__belongs_to_the_worker(reads: Git, ground: Path) -> None:
+    reads.export(reads.head(), ["."], ground / "base", identity=WORKER)
+    for path in (ground / "base", *(ground / "base").rglob("*")):
+        assert path.stat().st_uid == WORKER.uid
+
+
+def test_export__attributes_and_links(repository: Repository, reads: Git, ground: Path) -> None:
+    attributes = "*.sql filter=evil export-ignore\nREADME export-subst\n"
+    (repository.root / "out").symlink_to("/etc/passwd")
+    (repository.root / "in").symlink_to("README")
+    (repository.root / ".gitattributes").write_text(attributes)
+    commit = repository.commit(README="$Format:%H$")
+    assert reads.export(commit, [], ground / "base", identity=None) == ["out"]
+    assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 10"
+    assert (ground / "base" / "README").read_text() == "$Format:%H$"
+    assert (ground / "base" / "in").readlink() == Path("README")
+
+
+def traps(repository: Repository, evidence: Path) -> dict[str, str]:
+    program = repository.root / ".git" / "trap"
+    program.write_text(f"#!/bin/sh\ntouch {evidence}\ncat\n")
+    program.chmod(0o755)
+    return {
+        "core.fsmonitor": str(program),
+        "core.hooksPath": str(repository.root / ".git"),
+        "core.sshCommand": str(program),
+        "core.pager": str(program),
+        "core.gitProxy": str(program),
+        "diff.external": str(program),
+        "diff.evil.textconv": str(program),
+        "filter.evil.smudge": str(program),
+        "filter.evil.clean": str(program),
+        "filter.evil.process": str(program),
+        "filter.evil.required": "true",
+        "remote.origin.url": "ssh://example.invalid/x",
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": str(program),
+        "extensions.partialClone": "origin",
+        "credential.helper": str(program),
+        "gpg.program": str(program),
+        "uploadpack.packObjectsHook": str(program),
+        "trace2.eventTarget": str(evidence),
+    }
+
+
+def everything(reads: Git, target: Path) -> None:
+    """Each read once; that some are refused is as good."""
+    merge = reads.head()
+    base = reads.parents(merge)[0]
+    steps: list[Callable[[], object]] = [
+        lambda: reads.changed_files(base, merge),
+        lambda: reads.export(base, [], target, identity=None),
+        lambda: reads.has("0" * 40),
+        reads.origin,
+        reads.persisted_credentials,
+        lambda: reads.resolve("main"),
+    ]
+    for step in steps:
+        step()
+
+
+def test_traps__no_program_of_the_configuration_runs(
+    repository: Repository, reads: Git, ground: Path
+) -> None:
+    evidence = ground / "evidence"
+    repository.commit(models__d_sql="SELECT 4")
+    (repository.root / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    repository.commit()
+    repository.git(
+        "merge", "--quiet", "--no-ff", "--allow-unrelated-histories", "-m", "m", "feature"
+    )
+    for name, value in traps(repository, evidence).items():
+        repository.git("config", name, value)
+    everything(reads, ground / "base")
+    assert not evidence.exists()
+    assert (ground / "base" / "models" / "a.sql").exists()
+
+
+def test_traps__the_trap_would_spring(repository: Repository, ground: Path) -> None:
+    """The fixture is a real trap: plain git, as anybody would call it, runs the program."""
+    evidence = ground / "evidence"
+    repository.git("config", "core.fsmonitor", traps(repository, evidence)["core.fsmonitor"])
+    subprocess.run([GIT, "-C", str(repository.root), "status"], capture_output=True, check=False)
+    assert evidence.exists()
+
+
+@as_root
+def test_traps__a_checkout_of_another_owner(
+    repository: Repository, reads: Git, ground: Path
+) -> None:
+    for path in (repository.root, *repository.root.rglob("*")):
+        os.chown(path, 1001, 1001, follow_symlinks=False)
+    plain = subprocess.run(
+        [GIT, "-C", str(repository.root), "status"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "HOME": str(ground)},
+    )
+    assert "dubious ownership" in plain.stderr
+    everything(reads, ground / "base")
+    assert not (ground / ".gitconfig").exists()
+
+
+def test_missing_object__is_not_fetched(repository: Repository, reads: Git, ground: Path) -> None:
+    merge = reads.head()
+    blob = repository.git("rev-parse", f"{merge}:models/a.sql")
+    (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(BadInput, match="could not read the checkout"):
+        reads.export(merge, [], ground / "base", identity=None)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://github.com/org/repo.git", "https://github.com/org/repo.git"),
+        ("https://x-access-token:secret@github.com/org/repo", "https://github.com/org/repo"),
+        ("https://secret@github.com:8443/org/repo", "https://github.com:8443/org/repo"),
+        ("git@github.com:org/repo.git", "git@github.com:org/repo.git"),
+        ("ssh://git@github.com/org/repo", "ssh://git@github.com/org/repo"),
+        ("/srv/git/repo", "/srv/git/repo"),
+    ],
+)
+def test_origin__without_credentials(
+    repository: Repository, reads: Git, url: str, shown: str
+) -> None:
+    assert reads.origin() is None
+    repository.git("config", "remote.origin.url", url)
+    assert reads.origin() == without_credentials(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("http.https://github.com/.extraheader", "AUTHORIZATION: basic eA=="),
+        ("http.extraheader", "AUTHORIZATION: basic eA=="),
+        ("includeIf.gitdir:/github/workspace/.git.path", "/github/runner_temp/credentials.config"),
+        ("credential.helper", "store"),
+        ("remote.origin.url", "https://x-access-token:t@github.com/o/r"),
+    ],
+)
+def test_persisted_credentials__are_named_without_values(
+    repository: Repository, reads: Git, name: str, value: str
+) -> None:
+    assert reads.persisted_credentials() == []
+    repository.git("config", name, value)
+    found = reads.persisted_credentials()
+    assert [each.lower() for each in found] == [name.lower()]
+
+
+def test_git__without_a_git_program(ground: Path) -> None:
+    with pytest.raises(BadInput, match="no git program"):
+        Git(ground, private=ground, executable="git-that-is-not-there").head()

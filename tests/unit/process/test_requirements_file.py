@@ -1,0 +1,122 @@
+"""Which requirements are installed, and that pip is asked for exactly what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_bot.errors import BadInput
+from ci_bot.process.caged_pip import index_lines, locked
+from ci_bot.process.requirements import check_requirements
+
+
+def write(root: Path, **files: str) -> None:
+    for name, content in files.items():
+        path = root / name.replace("__", "/").replace("_txt", ".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+def test_check__wheels_from_an_index(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        requirements_txt="""
+            # comment with git+https://example.org/x
+            --index-url https://pypi.example.org/simple   # ours
+            --extra-index-url=https://user:pass@other.example.org/simple
+            sqlmesh[duckdb]==0.236.4 ; python_version >= "3.11"
+            pyspark~=3.5.0 \\
+                --hash=sha256:0000
+            helper @ https://example.org/helper-1.0-py3-none-any.whl#sha256=00
+            -r project/more.txt
+            -cproject/limits.txt
+        """,
+        project__more_txt="requests\n-r ../last.txt\n-r more.txt\n",
+        project__limits_txt="pandas<3\n",
+        last_txt="six\n",
+    )
+    assert check_requirements(tmp_path, "requirements.txt") == [
+        "requirements.txt",
+        "project/more.txt",
+        "project/limits.txt",
+        "last.txt",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-e .",
+        "-e.",
+        "--editable ./package",
+        "./package",
+        "../package",
+        "/srv/package",
+        "file:///srv/package",
+        "package @ file:///srv/package.whl",
+        "git+https://example.org/x.git",
+        "package @ git+ssh://git@example.org/x.git@main",
+        "https://example.org/x-1.0.tar.gz",
+        "package @ https://example.org/x-1.0.zip#sha256=00",
+        "x-1.0.tar.gz",
+        "--no-binary :all:",
+        "--no-binary=:all:",
+        "sqlmesh==1 --global-option=x",
+        'sqlmesh==1 --config-settings "a=b"',
+        "sql\\\nmesh @ git+https://example.org/x",
+    ],
+)
+def test_check__what_would_build_or_leave_the_index(tmp_path: Path, line: str) -> None:
+    write(tmp_path, requirements_txt=f"six\n{line}\n")
+    with pytest.raises(BadInput, match="cannot be used") as failure:
+        check_requirements(tmp_path, "requirements.txt")
+    assert failure.value.exit_code == 2
+
+
+@pytest.mark.parametrize("include", ["-r ../outside.txt", "-r /etc/passwd", "-c link.txt"])
+def test_check__includes_that_leave_the_repository(tmp_path: Path, include: str) -> None:
+    write(tmp_path, outside_txt="six", repo__requirements_txt=include)
+    (tmp_path / "repo" / "link.txt").symlink_to("../outside.txt")
+    with pytest.raises(BadInput, match="leads out"):
+        check_requirements(tmp_path / "repo", "requirements.txt")
+
+
+def test_check__missing_files_are_named(tmp_path: Path) -> None:
+    write(tmp_path, requirements_txt="-r none.txt\n-r https://example.org/x.txt\n-e .\n")
+    with pytest.raises(BadInput) as failure:
+        check_requirements(tmp_path, "requirements.txt")
+    assert "no file `none.txt`" in failure.value.message
+    assert "`-e .`" in failure.value.message
+
+
+def item(name: str, *, sha256: str | None = "00", direct: bool = False) -> dict[str, Any]:
+    archive = {"hashes": {"sha256": sha256}} if sha256 else {}
+    return {
+        "metadata": {"name": name, "version": "1.0"},
+        "is_direct": direct,
+        "download_info": {"url": f"https://example.org/{name}.whl", "archive_info": archive},
+    }
+
+
+def test_locked__with_all_hashes_or_none() -> None:
+    assert locked({"install": [item("a"), item("b", direct=True)]}) == [
+        "a==1.0 --hash=sha256:00",
+        "b @ https://example.org/b.whl --hash=sha256:00",
+    ]
+    assert locked({"install": [item("a"), item("b", sha256=None)]}) == ["a==1.0", "b==1.0"]
+    assert locked({"install": []}) == []
+
+
+def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text(
+        "--index-url=https://a\nsix\n-f wheels\n--find-links https://b\n--no-index\n-r x\n"
+    )
+    assert index_lines(file) == [
+        "--index-url=https://a",
+        f"-f {tmp_path / 'wheels'}",
+        "--find-links https://b",
+        "--no-index",
+    ]

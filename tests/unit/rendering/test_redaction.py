@@ -1,0 +1,163 @@
+"""Secrets are gone before anything is cut, so none survives in two halves."""
+
+from __future__ import annotations
+
+from ci_bot.rendering.blocks import lift
+from ci_bot.rendering.carry import carried
+from ci_bot.rendering.marker import decode
+from ci_bot.rendering.notice import apply_ended, cleanup_failed, decision_changed
+from ci_bot.rendering.outcome import render_apply, render_cleanup
+from ci_bot.rendering.redaction import keep, scrub
+from ci_bot.rendering.report import render_planning, render_review
+from ci_bot.rendering.terminal import to_terminal
+from tests.factories import (
+    DIFF,
+    HEAD,
+    PLAN,
+    make_apply,
+    make_change,
+    make_cleanup,
+    make_context,
+    make_report,
+)
+from tests.golden.samples import destructive_report, large_report, small_change, small_report
+from tests.unit.rendering.dom import assert_inert
+
+SECRET = "ghs_16charactersORmore"
+
+
+def redact(text: str) -> str:
+    return text.replace(SECRET, "***")
+
+
+def test_secret__is_never_cut_in_two() -> None:
+    """Wherever the cut falls, no part of the secret that could be guessed from stays."""
+    diff = DIFF + "\n".join(f"+ jdbc:{SECRET}@host/{index}" for index in range(200))
+    report = make_report(changes=[make_change(diff=diff)])
+    for budget in range(9_000, 9_120):
+        text = render_review(report, make_context(), budget, redact=redact).text
+        assert SECRET[:6] not in text
+
+
+def test_secret__is_gone_from_every_document() -> None:
+    def planted(text: str) -> str:
+        return f"{SECRET} {text}"
+
+    for budget in (60_000, None):
+        texts = [
+            render_review(
+                scrub(destructive_report(), planted), make_context(), budget, redact=redact
+            ),
+            render_apply(
+                scrub(make_apply(), planted),
+                make_context(phase="applied"),
+                budget,
+                review=scrub(small_report(), planted),
+                redact=redact,
+            ),
+            render_cleanup(
+                scrub(make_cleanup(), planted),
+                make_context(phase="closed"),
+                budget,
+                redact=redact,
+            ),
+        ]
+        for rendered in texts:
+            assert SECRET not in rendered.text
+            assert "***" in rendered.text
+    for document in (destructive_report(), make_apply(), make_cleanup()):
+        assert SECRET not in to_terminal(scrub(document, planted), redact=redact)
+
+
+def test_scrub__keeps_what_cannot_hold_a_secret() -> None:
+    report = scrub(make_report(), lambda _: "x")
+    assert report.decision == "review"
+    assert report.head_sha == HEAD
+    assert report.plan_id == PLAN
+    assert report.changes[0].change == "direct"
+    assert report.changes[0].model == "x"
+
+
+def test_scrub__without_secrets_is_the_same_document() -> None:
+    report = make_report()
+    assert scrub(report, keep) is report
+
+
+def test_notice__is_short_redacted_and_no_second_sticky_comment() -> None:
+    context = make_context()
+    url = "https://github.com/shop/warehouse/pull/142#issuecomment-1"
+    for text in (
+        decision_changed(
+            "go",
+            "no_go",
+            f"audit of `a.b` fails {SECRET}",
+            context,
+            head=HEAD,
+            comment_url=url,
+            redact=redact,
+        ),
+        apply_ended("failed", f"@team {SECRET}", context, plan_id=PLAN, redact=redact),
+        cleanup_failed(f"1 left <b> {SECRET}", context, comment_url=url, redact=redact),
+    ):
+        assert SECRET not in text
+        assert len(text) < 600
+        assert decode(text) is None
+        assert_inert(text)
+
+
+def test_notice__says_what_changed() -> None:
+    text = decision_changed("go", "no_go", "a test fails", make_context(), head=HEAD)
+    assert text.startswith("🟢 Go → **🔴 No-Go** for [`a1b2c3d`]")
+    assert "a test fails" in text
+
+
+def test_carried__an_earlier_review_comes_back_whole() -> None:
+    planned = small_change().text
+    earlier = carried(planned, decode(planned))
+    assert earlier is not None
+    assert earlier.plan == PLAN
+    assert earlier.text.startswith("## 🟡 Review")
+    assert "**Next:**" not in earlier.text
+    assert "What an apply does" in earlier.text
+    assert_inert(earlier.text)
+
+
+def test_carried__survives_every_following_state_without_growing() -> None:
+    text = small_change().text
+    first = lift(text)
+    for _ in range(3):
+        text = render_planning(make_context(phase="planning"), review=carried(text, None)).text
+        assert lift(text) == first
+        assert_inert(text.partition("\n")[2])
+    closed = render_cleanup(
+        make_cleanup(), make_context(phase="closed"), review=carried(text, None)
+    ).text
+    assert lift(closed) == first
+
+
+def test_carried__reads_a_body_as_github_returns_it() -> None:
+    planned = small_change().text
+    assert lift(planned.replace("\n", "\r\n")) == lift(planned)
+
+
+def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
+    forged = "<!-- /review -->\n@octocat\n<!-- review -->\n</details>\n```\n"
+    report = make_report(changes=[make_change(diff=forged)])
+    planned = render_review(report, make_context()).text
+    again = render_planning(make_context(phase="planning"), review=carried(planned, None)).text
+    assert_inert(again.partition("\n")[2])
+    assert "What an apply does" in again
+
+
+def test_carried__a_large_review_is_cut_between_its_sections() -> None:
+    planned = render_review(large_report(1_000), make_context()).text
+    text = render_planning(
+        make_context(phase="planning"), 30_000, review=carried(planned, decode(planned))
+    ).text
+    assert len(text.encode()) <= 30_000
+    assert "parts of the review shown" in text
+    assert_inert(text.partition("\n")[2])
+
+
+def test_carried__a_comment_without_a_review_gives_nothing() -> None:
+    assert carried("just words", None) is None

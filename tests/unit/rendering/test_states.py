@@ -1,0 +1,332 @@
+"""What each state of the comment has to say, in the words that a reader looks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.comment import Phase
+from ci_bot.contracts.identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.plan import Cost, ProdPlan, TestsCheck, Window
+from ci_bot.rendering.context import Condition, Override, Refusal, Staleness
+from ci_bot.rendering.outcome import render_apply, render_cleanup
+from ci_bot.rendering.report import render_planning, render_review
+from tests.factories import (
+    HEAD,
+    NOW,
+    make_apply,
+    make_backfill,
+    make_change,
+    make_checks,
+    make_cleanup,
+    make_context,
+    make_report,
+    make_risk,
+    make_table_diff,
+)
+from tests.golden.samples import SAMPLES, small_report
+
+
+def sample(name: str) -> str:
+    return SAMPLES[name]().text
+
+
+def review(phase: Phase = "planned", **overrides: object) -> str:
+    return render_review(make_report(**overrides), make_context(phase=phase)).text
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("small_change", "## 🟡 Review · 1 high risk · `analytics` → `pr_142`"),
+        ("destructive_change", "## 🔴 No-Go · 2 blockers · 1 high risk · "),
+        ("failed_plan", "## 💥 Plan failed at `load` · "),
+        ("no_changes", "## ⚪ No model changes · "),
+        ("planning", "## 🔄 Re-planning for [`b2c3d4e`]"),
+        ("stale", "## 🟠 Stale: `main` moved 3 commits, 1 touching this plan"),
+        ("applying", "## 🟠 Applying `9f3c21aa01bc` · "),
+        ("applied", "## ✅ Applied `9f3c21aa01bc` in 1 h 42 min · "),
+        ("apply_failed", "## ❌ Apply failed for `9f3c21aa01bc` · "),
+        ("refused", "## ⛔ Apply refused: `plan_changed` · "),
+        ("cancelled", "## ⏹️ Apply cancelled for `9f3c21aa01bc` · "),
+        ("closed", "## 🧹 Environment `pr_142` removed"),
+        ("cleanup_failed", "## ⚠️ Cleanup incomplete: `pr_142` · 1 left over"),
+    ],
+)
+def test_state__first_heading_says_what_happened(name: str, title: str) -> None:
+    headings = [line for line in sample(name).split("\n") if line.startswith("## ")]
+    assert headings[0].startswith(title)
+
+
+def test_planned__the_command_names_the_plan() -> None:
+    assert "```\n/sqlmesh apply 9f3c21aa01bc\n```" in review()
+    assert "☑ write access · ☑ plan matches the head" in review()
+
+
+def test_planned__a_plan_without_state_says_why_it_cannot_be_applied() -> None:
+    text = review(
+        appliable=False,
+        baseline="base-branch",
+        not_appliable_because="it was planned without the state database",
+    )
+    assert "cannot be applied: it was planned without the state database" in text
+    assert "/sqlmesh apply" not in text
+    assert "compared with the base branch, without state" in text
+
+
+def test_planned__a_blocked_plan_offers_no_command() -> None:
+    text = review(decision="no_go", risks=[make_risk(severity="blocker")])
+    assert "clear the blocker and push" in text
+    assert "/sqlmesh apply" not in text
+
+
+def test_planned__unmet_conditions_say_what_to_do() -> None:
+    condition = Condition(label="write access", met=False, next_command="ask `admins`")
+    text = render_review(make_report(), make_context(conditions=(condition,))).text
+    assert "Needs: ☐ write access (ask `admins`)" in text
+
+
+def test_planned__an_override_stays_visible() -> None:
+    override = Override(by="maria", reason="agreed in the review meeting")
+    text = render_review(make_report(), make_context(override=override)).text
+    assert "> [!WARNING]" in text
+    assert "`maria`, let this plan through in spite of its blockers: agreed in the review" in text
+
+
+def test_planned__a_fork_says_what_was_not_asked() -> None:
+    text = render_review(make_report(), make_context(fork=True)).text
+    assert "comes from a fork" in text
+    assert "without access to the warehouse" in text
+
+
+def test_planned__no_tests_are_not_a_pass() -> None:
+    text = review(checks=make_checks(tests=TestsCheck(status="none")))
+    assert "no unit tests" in text
+    assert "nothing was tested, which is not a pass" in text
+    assert "✅ 0" not in text
+
+
+def test_planned__unknown_cost_is_unknown() -> None:
+    text = review(cost=Cost(intervals=1, batches=1, tables_rebuilt=0, basis="no history"))
+    assert "executor-hours unknown: no history" in text
+    assert "0 executor-hours" not in text
+
+
+def test_planned__previews_and_reuse_are_kept_apart() -> None:
+    backfill = [make_backfill("a.kept"), make_backfill("a.preview", preview=True)]
+    text = review(backfill=backfill, work=backfill)
+    reused = text.index("**Built once, reused by `prod` after the merge** (1)")
+    preview = text.index("**Preview only: lives in this environment, `prod` never reads it** (1)")
+    assert reused < text.index("`a.kept` | incremental") < preview
+    assert preview < text.index("`a.preview` | incremental")
+    assert "1 preview that `prod` will not reuse" in text
+
+
+def test_planned__work_that_is_done_is_said() -> None:
+    text = review(work=[make_backfill(intervals=3)])
+    assert "**3 intervals still to do**" in text
+
+
+def test_planned__changes_of_the_base_branch_stand_apart() -> None:
+    changes = [make_change("own.model"), make_change("base.model", from_base=True)]
+    text = review(changes=changes)
+    assert "1 modified, out of 31 models; 1 breaking; 1 more come from `main`" in text
+    assert "**From the base branch, not from this pull request** (1)" in text
+
+
+def test_planned__a_prod_plan_that_would_fail_stands_on_the_first_screen() -> None:
+    plan = ProdPlan(changes=1, backfill=[], would_fail=True, failure="`a.b` cannot be altered")
+    text = review(prod_plan=plan)
+    top = text.partition("<details")[0]
+    assert "❌ **the plan for `prod` would fail**: `a.b` cannot be altered" in top
+
+
+def test_planned__risks_of_one_rule_take_one_row() -> None:
+    risks = [make_risk("R06", model=f"m.n{index}") for index in range(40)]
+    top = review(risks=risks).partition("<details")[0]
+    assert top.count("🟠") == 1
+    assert "and 39 more: " in top
+
+
+def test_planned__light_risks_are_counted_only() -> None:
+    risks = [make_risk(severity="low"), make_risk(severity="info")]
+    top = review(risks=risks, decision="go").partition("<details")[0]
+    assert "| Risk |" not in top
+
+
+def test_no_changes__explains_fingerprints_and_prints_the_command() -> None:
+    text = sample("no_changes")
+    assert "fingerprints follow code, not data" in text
+    assert "sqlmesh plan prod --restate-model MODEL --start START --end END" in text
+    assert "The bot does not run it" in text
+    assert "| Most work" not in text
+
+
+def test_no_changes__the_command_names_what_was_asked_for() -> None:
+    identity = PlanIdentity(
+        environment="pr_142",
+        gateway="spark_prod",
+        suffix_target="schema",
+        state_schema_version=100,
+        flags=PlanFlags(restate_models=["stg.orders", "odd name;rm -rf /"]),
+        window=Window(start="2026-08-01T00:00:00Z", end="2026-08-15T00:00:00Z", execution_time=NOW),
+        snapshots=[],
+        removed=[],
+        restatements=[],
+        statements=[],
+    )
+    text = review("no_changes", decision="no_changes", identity=identity, changes=[])
+    assert (
+        "sqlmesh plan prod --restate-model stg.orders --restate-model 'odd name;rm -rf /'"
+        " --start 2026-08-01 --end 2026-08-14"
+    ) in text
+
+
+def test_plan_failed__shows_place_message_and_hint() -> None:
+    text = sample("failed_plan")
+    assert "[`models/stg/orders.sql:16`](https://github.com/shop/warehouse/blob/" in text
+    assert "Expected table name" in text
+    assert "**Next:** Name the table in the `FROM` clause" in text
+
+
+def test_plan_failed__long_output_is_cut_to_fifteen_lines() -> None:
+    message = "\n".join(f"line {index}" for index in range(40))
+    failure = Failure(stage="plan", reason_code="x", exit_code=1, message=message)
+    text = review("plan_failed", failure=failure)
+    assert "line 14\n```" in text
+    assert "25 more lines in the log" in text
+
+
+def test_applying__shows_progress_and_time_left() -> None:
+    text = sample("applying")
+    assert "**19 of 46 batches**, about 54 min left · backfilling `mart.daily_sales`" in text
+    assert "█████████░" in text
+
+
+def test_applied__evidence_stands_beside_the_estimate() -> None:
+    text = sample("applied")
+    top = text.partition("<details")[0]
+    assert "1,928 of 1,929 expected intervals, 45 of 46 batches" in top
+    assert "✅ 2 passed" in top
+    assert "covers 7 of 730 days" in top
+    assert "| `stg.orders` | 🟡&nbsp;differs | 412,904 → 412,904 | 0 | 0 | 99.15 % |" in top
+    assert "`mart.revenue` | it has no grain" in text
+
+
+def test_applied__a_comparison_of_nothing_is_no_match() -> None:
+    empty = {"rows_prod": 0, "rows_pr": 0, "matched": 0, "full_match": 0, "columns": []}
+    document = make_apply(table_diff=[make_table_diff(**empty)])
+    text = render_apply(document, make_context(phase="applied")).text
+    assert "⚪&nbsp;no rows on either side" in text
+    assert "identical on 0 models" in text
+    assert "100 %" not in text
+
+
+def test_applied__broken_keys_are_no_match() -> None:
+    document = make_apply(table_diff=[make_table_diff(duplicate_keys=4, full_match=412_904)])
+    text = render_apply(document, make_context(phase="applied")).text
+    assert "🟠&nbsp;keys are not unique" in text
+    assert "4 duplicate keys" in text
+
+
+def test_applied__nothing_to_apply_is_no_success() -> None:
+    document = make_apply(result="nothing_to_apply", models=[], views=[], table_diff=[])
+    text = render_apply(document, make_context(phase="applied")).text
+    assert "## ⚪ Nothing to apply" in text
+    assert "✅" not in text
+
+
+def test_applied__a_view_that_does_not_resolve_is_no_clean_apply() -> None:
+    document = make_apply(views=[{"view": "a.b", "resolves": False, "error": "table not found"}])
+    text = render_apply(document, make_context(phase="applied")).text
+    assert "## 🟡 Applied" in text
+    assert "❌ `table not found`" in text
+
+
+def test_apply_failed__lists_what_may_be_half_built() -> None:
+    text = sample("apply_failed")
+    assert "**May be half built** (1)" in text
+    assert "❌ 1 blocking failed" in text
+    assert "**Next:** Look at `order_id`" in text
+
+
+def test_refused__shows_the_difference_and_the_next_command() -> None:
+    text = sample("refused")
+    assert "| `mart.order_sources_v2` | only in the plan of now |" in text
+    assert "| `stg.orders` | another version than the reviewed one |" in text
+    assert "| `statements` | this setting differs |" in text
+    assert "/sqlmesh apply 5c0de4b7e21f" in text
+    assert "Nothing was built and nothing was changed." in text
+
+
+def test_refused__says_that_the_reviewed_sets_are_gone() -> None:
+    refusal = Refusal(reason_code="plan_changed", message="It differs.", reviewed_sets_gone=True)
+    text = render_apply(None, make_context(phase="refused", refusal=refusal)).text
+    assert "gone with their artifact" in text
+
+
+def test_closed__proves_that_nothing_is_left() -> None:
+    text = sample("closed")
+    assert (
+        "**2 views dropped, 2 schemas dropped, 0 tables reclaimed, 0 left over**, in 8.4 s" in text
+    )
+    assert "Kept: 1 physical table, until 2026-08-29 10:14 UTC at the longest" in text
+    assert "<summary>The review of plan <code>9f3c21aa01bc</code></summary>" in text
+
+
+def test_closed__a_rescue_by_the_sweep_is_a_warning() -> None:
+    text = render_cleanup(make_cleanup(), make_context(phase="closed", rescued=True)).text
+    assert "> [!WARNING]" in text
+    assert "its own cleanup never ran" in text
+
+
+def test_closed__an_environment_that_never_existed_is_no_failure() -> None:
+    document = make_cleanup(result="nothing_to_do", existed=False, views_dropped=[])
+    text = render_cleanup(document, make_context(phase="closed")).text
+    assert "## 🧹 Environment `pr_142`: nothing to remove" in text
+
+
+def test_cleanup_failed__lists_leftovers_and_how_to_retry() -> None:
+    text = sample("cleanup_failed")
+    assert "`spark_catalog.mart__pr_142.scratch_maria`" in text
+    assert "gh workflow run sqlmesh.yml -f mode=cleanup -f pr-number=142" in text
+
+
+@pytest.mark.parametrize("name", ["planning", "stale", "applied", "refused", "closed"])
+def test_state__keeps_the_review_below(name: str) -> None:
+    text = sample(name)
+    assert "Review · 1 high risk" in text
+    assert "SQL and configuration diffs" in text
+
+
+def test_planning__a_first_plan_has_nothing_to_keep() -> None:
+    context = make_context(phase="planning", new_head=HEAD)
+    text = render_planning(context).text
+    assert "## 🔄 Planning [`a1b2c3d`]" in text
+    assert "<details" not in text
+
+
+@pytest.mark.parametrize("phase", ["planned", "closed", "applied"])
+def test_renderers__refuse_a_state_that_is_not_theirs(phase: Phase) -> None:
+    context = make_context(phase=phase, staleness=Staleness(branch="main"))
+    if phase != "planned":
+        with pytest.raises(ValueError, match="no phase"):
+            render_review(small_report(), context)
+    if phase != "applied":
+        with pytest.raises(ValueError, match="no phase"):
+            render_apply(make_apply(), context)
+    if phase != "closed":
+        with pytest.raises(ValueError, match="no phase"):
+            render_cleanup(make_cleanup(), context)
+
+
+def test_apply__an_ended_apply_needs_its_document() -> None:
+    with pytest.raises(ValueError, match="shows a document"):
+        render_apply(None, make_context(phase="applied"))
+
+
+def test_laptop__nothing_is_linked_without_a_repository() -> None:
+    context = make_context(repository=None, run_url=None, report_url=None, marker=None)
+    text = render_review(make_report(), context).text
+    assert "](http" not in text
+    assert text.startswith("<!-- review -->")

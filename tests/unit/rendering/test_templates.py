@@ -1,0 +1,97 @@
+"""What templates may not do, read from their syntax trees, and how they are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jinja2 import UndefinedError, nodes
+from jinja2.exceptions import SecurityError
+
+from ci_bot.contracts.comment import Phase
+from ci_bot.rendering import filters
+from ci_bot.rendering.templating import environment, finalize, find_templates, templates_directory
+
+NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
+PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()
+# Values that the Python side made: finished pieces, labels of our own vocabulary, plain integers.
+MADE_BY_US = {"text", "word", "outcome", "state_schema", "number", "window"}
+
+
+def _tree(name: str) -> nodes.Template:
+    return environment().parse((templates_directory() / name).read_text("utf-8"))
+
+
+def _printed(name: str) -> list[nodes.Expr]:
+    return [
+        expression
+        for output in _tree(name).find_all(nodes.Output)
+        for expression in output.nodes
+        if not isinstance(expression, nodes.TemplateData)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_template__prints_nothing_raw(name: str) -> None:
+    for expression in _printed(name):
+        if isinstance(expression, nodes.Filter):
+            assert expression.name in PRINTING, f"{name}: |{expression.name}"
+        elif isinstance(expression, nodes.Getattr):
+            assert expression.attr in MADE_BY_US, f"{name}: {expression.attr}"
+        elif isinstance(expression, nodes.Name):
+            assert expression.name in MADE_BY_US, f"{name}: {expression.name}"
+        else:
+            # A macro of ours, or a link: `m.glance(v)`, `links.commit(sha)`.
+            assert isinstance(expression, nodes.Call), f"{name}: {expression}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_template__joins_no_strings_and_marks_nothing_safe(name: str) -> None:
+    tree = _tree(name)
+    for forbidden in (nodes.Concat, nodes.Mod, nodes.MarkSafe, nodes.ScopedEvalContextModifier):
+        assert not list(tree.find_all(forbidden)), f"{name}: {forbidden.__name__}"
+    for used in tree.find_all(nodes.Filter):
+        assert used.name not in ("safe", "format", "join", "replace", "forceescape"), used.name
+    for added in tree.find_all(nodes.Add):
+        parts = [added.left, added.right]
+        assert all(isinstance(part, nodes.Getattr | nodes.Add | nodes.Filter) for part in parts)
+
+
+def test_every_state_has_its_template() -> None:
+    for phase in Phase.__args__:  # type: ignore[attr-defined]
+        assert f"{phase}.md.j2" in NAMES
+
+
+def test_environment__a_forgotten_filter_fails_safe() -> None:
+    source = "{{ x }} {% macro m(y) %}{{ y }}{% endmacro %}{{ m(x) }} {{ 3 }}"
+    text = environment().from_string(source).render(x="a|b` <img>")
+    assert text == "``a\\|b` <img>`` ``a\\|b` <img>`` 3"
+
+
+def test_environment__an_undefined_name_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        environment().from_string("{{ missing }}").render()
+
+
+def test_environment__is_sandboxed() -> None:
+    with pytest.raises(SecurityError):
+        environment().from_string("{{ x.__class__.__mro__ }}").render(x=1)
+
+
+def test_finalize__floats_and_other_types_are_data() -> None:
+    assert finalize(3) == 3
+    assert finalize(0.5) == "`0.5`"
+    assert finalize(["@a"]) == "`['@a']`"
+
+
+def test_find_templates__the_installed_ones_come_first(tmp_path: Path) -> None:
+    package, checkout = tmp_path / "site" / "ci_bot", tmp_path / "checkout"
+    package.mkdir(parents=True)
+    assert find_templates(package, checkout) == checkout / "templates"
+    (package / "templates").mkdir()
+    assert find_templates(package, checkout) == package / "templates"
+
+
+def test_templates__are_found_in_a_checkout() -> None:
+    assert Path(str(templates_directory())).name == "templates"
+    assert "planned.md.j2" in NAMES

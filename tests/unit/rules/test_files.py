@@ -1,0 +1,505 @@
+"""Rules on files: credentials, .env, seeds, tests, macros, and settings of the configuration."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_bot.worker.rules.files.secrets import secret_in
+from tests.unit.rules.shop import FILES
+from tests.unit.rules.world import change, files, models, rules, seen
+
+# ------------------------------------------------------------------------------- credentials
+
+SECRET_LINES = [
+    ("config.yaml", "spark.hadoop.fs.s3a.access.key: AKIA" + "Q3WERTYUIOP2ASDF"),
+    ("config.yaml", "      password: hunter22"),
+    ("config.yaml", 'password: "correct-horse"'),
+    ("config.py", 'password = "super_secret_password"'),
+    ("config.py", 'os.environ.get("DB_PASSWORD", "hunter22")'),
+    ("config.yaml", "password: \"{{ env_var('DB_PASSWORD', 'hunter22') }}\""),
+    ("config.yaml", "uri: postgresql://sqlmesh:hunter22@db.internal/state"),
+    (
+        "config.yaml",
+        'spark.hadoop.javax.jdo.option.ConnectionURL: "jdbc:mysql://h/db?user=a&password=hunter22"',
+    ),
+    ("models/m.py", 'headers = {"Authorization": "Bearer abcdef0123456789"}'),
+    ("models/m.py", 'token="' + "ghp_" + "a1B2c3D4" * 5 + '"'),
+    ("models/m.py", 'spark.conf.set("fs.azure.account.key.acct", "Zm9vYmFyYmF6cXV4")'),
+    ("keys/deploy.txt", "-----BEGIN RSA PRIVATE KEY-----"),
+    ("README.md", "use sk_live_" + "4f9c2b7d1e8a6053 for now"),
+    ("config.yaml", "client_secret: 9sdf8-sdf7-sdf6"),
+    (".env", "API_TOKEN=9sdf8sdf7sdf6"),
+]
+INNOCENT_LINES = [
+    ("README.md", "Ask in the data channel for the password of the read-only user."),
+    ("config.yaml", "password: \"{{ env_var('METASTORE_PASSWORD', '') }}\""),
+    ("config.yaml", "password: \"{{ env_var('METASTORE_PASSWORD') }}\""),
+    ("config.yaml", "password: ${DB_PASSWORD}"),
+    ("config.yaml", "password:"),
+    ("config.yaml", "password: null"),
+    ("config.yaml", "private_key_path: /run/secrets/key.pem"),
+    ("config.yaml", "secret_scope: analytics"),
+    ("config.yaml", "# password: hunter22 was revoked"),
+    ("config.py", 'password = os.environ["DB_PASSWORD"]'),
+    ("config.py", 'password = os.environ.get("DB_PASSWORD")'),
+    ("config.py", "token = get_token(scope)"),
+    ("config.py", 'secret = f"{prefix}/password"'),
+    ("models/m.sql", "SELECT c.access_token_count AS tokens"),
+    ("models/m.sql", "WHERE t.token = 'page_view'" if False else "WHERE t.kind = 'password_reset'"),
+    ("models/m.py", "tokens = text.split()"),
+    ("tests/test_m.yaml", "- {user_id: 1, token: abc123def456}"),
+    ("external_models.yaml", "    password_hash: string"),
+    ("external_models.yaml", "    token: string"),
+    ("config.yaml", "token_expiry: 3600"),
+    ("config.yaml", "password: <your password>"),
+    ("config.yaml", "api_key: changeme"),
+]
+
+
+@pytest.mark.parametrize(("path", "line"), SECRET_LINES)
+def test_secret__is_seen(path: str, line: str) -> None:
+    assert secret_in(line, path) is not None
+
+
+@pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
+def test_secret__innocent_line_stays_quiet(path: str, line: str) -> None:
+    assert secret_in(line, path) is None
+
+
+@given(
+    st.text(
+        alphabet="abcdefghjkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", min_size=12, max_size=40
+    )
+)
+def test_secret__value_is_never_repeated(value: str) -> None:
+    inputs = files({"config.yaml": "a: 1\n"}, {"config.yaml": f"a: 1\npassword: {value}\n"})
+
+    for finding in seen(inputs):
+        assert value not in finding.model_dump_json()
+
+
+def test_secret__in_a_changed_filter_or_setting_is_hidden() -> None:
+    key = "AKIA" + "Q3WERTYUIOP2ASDF"
+    uri = "postgresql://sqlmesh:hunter22secret@db/state"
+    inputs = change(
+        FILES,
+        {
+            **FILES,
+            "models/open_orders.sql": FILES["models/open_orders.sql"].replace("'open'", f"'{key}'"),
+        },
+        other_before={"config.yaml": "variables: {a: x}\n"},
+        other_after={"config.yaml": f"variables: {{a: '{uri}'}}\n"},
+        statements=(("before_all", f"SET fs.key = {key}", "added"),),
+    )
+
+    found = seen(inputs)
+
+    assert {"filter-changed", "environment-statement", "configuration-changed"} <= {
+        f.rule for f in found
+    }
+    for finding in found:
+        assert key not in finding.evidence
+        assert "hunter22secret" not in finding.evidence
+
+
+def test_secret__is_seen_in_added_lines_only() -> None:
+    old = "password: hunter22\n"
+    inputs = files({"config.yaml": old}, {"config.yaml": f"{old}project: shop\n"})
+
+    assert seen(inputs, "hardcoded-secret") == []
+
+
+def test_secret__points_at_file_and_line() -> None:
+    inputs = files({"config.yaml": "a: 1\n"}, {"config.yaml": "a: 1\npassword: hunter22\n"})
+
+    (found,) = seen(inputs, "hardcoded-secret")
+
+    assert (found.severity, found.path, found.line) == ("blocker", "config.yaml", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "severity"),
+    [
+        (".env", "DB_PASSWORD=hunter22\n", "blocker"),
+        ("deploy/.env.prod", "DB_PASSWORD=hunter22\n", "blocker"),
+        (".env", "DB_PASSWORD=\n", "high"),
+        (".env.example", "DB_PASSWORD=\n", None),
+        ("environment.yaml", "name: x\n", None),
+    ],
+)
+def test_env_file(name: str, text: str, severity: str | None) -> None:
+    assert rules(files({}, {name: text})).get("env-file-tracked") == severity
+
+
+def test_env_file__no_longer_ignored() -> None:
+    inputs = files({".gitignore": ".cache/\n.env\n"}, {".gitignore": ".cache/\n"})
+
+    assert rules(inputs) == {"env-file-tracked": "high"}
+
+
+# ------------------------------------------------------------------------------------- seeds
+
+SEED = """
+MODEL (
+  name ref.countries,
+  kind SEED (path '../seeds/countries.csv'),
+  columns (code STRING, region STRING, vat DECIMAL(5, 3)),
+  grain code
+);
+"""
+CSV = "code,region,vat\nDE,EU,0.19\nFR,EU,0.20\nGB,UK,0.20\n"
+
+
+@pytest.fixture
+def seeds(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
+    """A change of the CSV file alone, read from where the model says it is."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "seeds").mkdir()
+    monkeypatch.setattr("tests.unit.rules.world.ROOT", tmp_path)
+
+    def make(after: str | bytes, before: str = CSV):  # type: ignore[no-untyped-def]
+        path = tmp_path / "seeds" / "countries.csv"
+        path.write_text(CSV)
+        inputs = change(
+            {"models/countries.sql": SEED},
+            {"models/countries.sql": SEED},
+            other_before={"seeds/countries.csv": before},
+            other_after={"seeds/countries.csv": after},
+        )
+        path.write_bytes(after.encode() if isinstance(after, str) else after)
+        return inputs
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (CSV + "AT,EU,0.20\n", {}),
+        ("\ufeff" + CSV + "AT,EU,0.20\n", {}),
+        (CSV.replace("EU", "Europäische Union"), {}),
+        (CSV.encode().replace(b"EU", b"\xdcnion"), {"seed-not-utf8": "blocker"}),
+        (CSV + "AT,EU\n", {"seed-broken": "high"}),
+        (CSV + "AT,EU,0.20,x\n", {"seed-broken": "blocker"}),
+        (CSV.replace("code,region", "code,area"), {"seed-broken": "blocker"}),
+        (CSV.replace("0.19", "nineteen"), {"seed-broken": "high"}),
+        (CSV + "DE,EU,0.19\n", {"seed-keys-changed": "high"}),
+        (CSV.replace("DE,", "DEU,").replace("FR,", "FRA,"), {"seed-keys-changed": "high"}),
+    ],
+)
+def test_seed(seeds, after: str | bytes, expected: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
+    assert rules(seeds(after), at_least="medium") == expected
+
+
+def test_seed__too_many_rows(seeds) -> None:  # type: ignore[no-untyped-def]
+    rows = "".join(f"{n},EU,0.2\n" for n in range(1_000_001))
+
+    assert rules(seeds(CSV + rows)).get("seed-too-large") == "high"
+
+
+def test_seed__that_does_not_load_is_found_from_prods_model(seeds) -> None:  # type: ignore[no-untyped-def]
+    inputs = seeds(CSV.encode() + b"\xdc,EU,0.2\n")
+    broken = type(inputs)(**{**inputs.__dict__, "after": {}, "loaded": False})
+
+    (found,) = seen(broken, "seed-not-utf8")
+
+    assert (found.model, found.line) == ('"spark_catalog"."ref"."countries"', 5)
+
+
+# ------------------------------------------------------------------------------------- tests
+
+TEST = """
+test_revenue:
+  model: mart.revenue
+  inputs: {stg.orders: {rows: [{customer_id: 1, amount: 2}]}}
+  outputs: {query: {rows: [{country: DE, amount: 2}, {country: FR, amount: 3}]}}
+"""
+
+
+def with_test(before: str | None, after: str | None, path: str = "tests/test_revenue.yaml"):  # type: ignore[no-untyped-def]
+    return change(
+        FILES,
+        FILES,
+        other_before={path: before} if before else {},
+        other_after={path: after} if after else {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (None, {"unit-test-removed": "high"}),
+        ("test_other:\n  model: stg.orders\n  inputs: {}\n", {"unit-test-removed": "high"}),
+        (TEST.replace("test_revenue:", "test_revenue_by_country:"), {}),
+        (TEST + "  description: more words\n", {}),
+        (TEST.replace("{query:", "{partial: true, query:"), {"unit-test-weakened": "medium"}),
+        (TEST.replace(", {country: FR, amount: 3}", ""), {"unit-test-weakened": "medium"}),
+        (TEST + "  vars: {execution_time: 1 day ago}\n", {"moving-date-test": "medium"}),
+        (TEST + "  vars: {execution_time: today}\n", {"moving-date-test": "medium"}),
+        (TEST + "  vars: {execution_time: '2024-01-01'}\n", {}),
+        (
+            TEST.replace("amount: 2}]}}", "amount: CURRENT_DATE()}]}}"),
+            {"moving-date-test": "medium"},
+        ),
+        (TEST.replace("country: DE", "country: Nowhere"), {"unit-test-weakened": "medium"}),
+        (TEST.replace("{country: DE, amount: 2}", "{amount: 2, country: DE}"), {}),
+    ],
+)
+def test_unit_test(after: str | None, expected: dict[str, str]) -> None:
+    assert rules(with_test(TEST, after)) == expected
+
+
+def test_unit_test__moved_to_another_file() -> None:
+    inputs = change(
+        FILES,
+        FILES,
+        other_before={"tests/test_a.yaml": TEST},
+        other_after={"tests/finance/test_a.yaml": TEST},
+    )
+
+    assert rules(inputs) == {}
+
+
+def test_unit_test__of_a_model_that_goes_too() -> None:
+    less = {path: text for path, text in FILES.items() if "revenue" not in path}
+    inputs = change(FILES, less, other_before={"tests/test_a.yaml": TEST})
+
+    assert "unit-test-removed" not in rules(inputs)
+
+
+# ------------------------------------------------------------------------------------ macros
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('return "1"', {}),
+        ('return open("x.sql").read()', {}),
+        ('open("x.log", "w").write("x")', {"macro-side-effect": "high"}),
+        (
+            "import requests\n    return requests.get('https://x').text",
+            {"macro-side-effect": "high"},
+        ),
+        ("import subprocess\n    subprocess.run(['ls'])", {"macro-side-effect": "high"}),
+        ("evaluator.engine_adapter.execute('DROP TABLE x')", {"macro-side-effect": "high"}),
+        (
+            "from datetime import datetime as d\n    return d.now().isoformat()",
+            {"current-time": "high"},
+        ),
+        ("import random\n    return str(random.random())", {"random": "high"}),
+        ("import random\n    random.seed(4)\n    return str(random.random())", {}),
+    ],
+)
+def test_macro(body: str, expected: dict[str, str]) -> None:
+    source = f"from sqlmesh import macro\n\n@macro()\ndef f(evaluator):\n    {body}\n"
+
+    assert rules(files({"macros/f.py": "x = 1\n"}, {"macros/f.py": source})) == expected
+
+
+# ------------------------------------------------------------------------------ configuration
+
+CONFIG = """
+project: shop
+gateways:
+  spark:
+    connection:
+      type: spark
+      catalog: spark_catalog
+      config:
+        spark.app.name: shop
+        spark.sql.session.timeZone: UTC
+    state_connection:
+      type: postgres
+      host: db
+default_gateway: spark
+model_defaults:
+  dialect: spark
+  start: '2023-01-01'
+  owner: shop
+linter:
+  enabled: true
+  rules: [ambiguousorinvalidcolumn, invalidselectstarexpansion]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("project: shop\n", "", {"project-key-changed": "high"}),
+        ("dialect: spark", "dialect: duckdb", {"default-dialect-changed": "high"}),
+        ("catalog: spark_catalog", "catalog: lake", {"gateway-changed": "high"}),
+        ("type: spark\n", "type: databricks\n", {"gateway-changed": "high"}),
+        ("host: db", "host: other", {"state-connection-changed": "high"}),
+        ("default_gateway: spark", "default_gateway: lake", {"gateway-changed": "high"}),
+        ("enabled: true", "enabled: false", {"linter-off": "high"}),
+        (", invalidselectstarexpansion", "", {"linter-off": "high"}),
+        ("enabled: true", "enabled: true\n  ignored_rules: [all]", {"linter-off": "high"}),
+        ("rules: [", "rules: [nomissingaudits, ", {}),
+        ("timeZone: UTC", "timeZone: Asia/Tokyo", {"spark-setting-changed": "high"}),
+        ("app.name: shop", "app.name: shop2", {}),
+        ("owner: shop", "owner: ana", {}),
+        ("start: '2023-01-01'", "start: '2024-01-01'", {"model-default-changed": "high"}),
+        ("start: '2023-01-01'", "start: '2020-01-01'", {"model-default-changed": "medium"}),
+        ("owner: shop", "on_destructive_change: allow", {"model-default-changed": "high"}),
+        (
+            "linter:",
+            "physical_schema_mapping: {'^a$': b}\nlinter:",
+            {"physical-schema-changed": "high"},
+        ),
+        ("linter:", "physical_table_naming_convention: hash_md5\nlinter:", {}),
+        (
+            "linter:",
+            "plan: {auto_categorize_changes: {sql: 'off'}}\nlinter:",
+            {"plan-setting-changed": "medium"},
+        ),
+        ("linter:", "plan: {forward_only: true}\nlinter:", {"plan-setting-changed": "high"}),
+        ("linter:", "snapshot_ttl: in 1 day\nlinter:", {"configuration-changed": "medium"}),
+        ("linter:", "variables: {x: 1}\nlinter:", {}),
+        ("linter:", "# a comment\nlinter:", {}),
+        (
+            "type: postgres\n      host: db",
+            "type: duckdb\n      database: s.db",
+            {"state-connection-changed": "high", "single-writer-state": "medium"},
+        ),
+    ],
+)
+def test_configuration(old: str, new: str, expected: dict[str, str]) -> None:
+    assert old in CONFIG
+    inputs = files({"config.yaml": CONFIG}, {"config.yaml": CONFIG.replace(old, new)})
+
+    assert rules(inputs, at_least="medium") == expected
+
+
+def test_configuration__a_secret_setting_is_not_shown() -> None:
+    old = CONFIG + "cicd_bot: {token: a}\n"
+    new = CONFIG.replace("host: db", "host: db\n      password: \"{{ env_var('P') }}\"")
+
+    for finding in seen(files({"config.yaml": old}, {"config.yaml": new})):
+        assert "env_var" not in finding.evidence
+
+
+def test_configuration__of_another_directory_is_not_read() -> None:
+    inputs = files(
+        {"docs/config.yaml": CONFIG}, {"docs/config.yaml": "project: x\n"}, projects=("analytics",)
+    )
+
+    assert rules(inputs) == {}
+
+
+def test_configuration__that_does_not_parse_is_left_to_the_load() -> None:
+    assert rules(files({"config.yaml": CONFIG}, {"config.yaml": "a: b\n c: d: e\n"})) == {}
+
+
+# -------------------------------------------------------------------- statements and audits
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("DROP SCHEMA IF EXISTS old CASCADE", {"destructive-statement": "blocker"}),
+        ("TRUNCATE TABLE x.y", {"destructive-statement": "blocker"}),
+        ("DELETE FROM x.y WHERE a = 1", {"destructive-statement": "blocker"}),
+        ("INSERT INTO log.runs SELECT 1", {"destructive-statement": "blocker"}),
+        ("GRANT SELECT ON SCHEMA mart TO analysts", {"destructive-statement": "high"}),
+        ("ALTER TABLE x.y ADD COLUMN z INT", {"destructive-statement": "high"}),
+        ("SET spark.sql.ansi.enabled = true", {"environment-statement": "medium"}),
+        ("CREATE TEMPORARY VIEW t AS SELECT 1", {"environment-statement": "medium"}),
+    ],
+)
+def test_environment_statement(sql: str, expected: dict[str, str]) -> None:
+    inputs = files({}, {}, statements=(("before_all", sql, "added"),))
+
+    assert rules(inputs) == expected
+
+
+def test_environment_statement__that_was_there_says_nothing() -> None:
+    inputs = files({}, {}, statements=(("before_all", "DROP TABLE x", "unchanged"),))
+
+    assert rules(inputs) == {}
+
+
+AUDIT = "AUDIT (name a_total, dialect spark);\nSELECT * FROM @this_model WHERE amount < 0"
+AUDITED = {
+    "models/o.sql": "MODEL (name stg.o, kind FULL, grain order_id, audits (a_total, not_null(columns := (order_id))));"
+    "SELECT o.order_id, o.amount FROM raw.orders AS o"
+}
+
+
+@pytest.mark.parametrize(
+    ("audit", "severity"),
+    [
+        (AUDIT.replace("dialect spark", "dialect spark, skip true"), "high"),
+        (AUDIT.replace("dialect spark", "dialect spark, blocking false"), "high"),
+        (AUDIT.replace("amount < 0", "amount < -1000"), "high"),
+        (AUDIT.replace("amount < 0", "amount < 10"), None),
+        (AUDIT.replace("amount < 0", "amount < 0 OR amount IS NULL"), None),
+        (AUDIT.replace("amount < 0", "amount < 0 AND order_id > 7"), "high"),
+        (AUDIT.replace("amount < 0", "amount < 0 AND order_id > 7 OR amount IS NULL"), "high"),
+        (AUDIT.replace("amount < 0", "order_id < 0"), "high"),
+        (AUDIT.replace("WHERE amount", "WHERE  amount"), None),
+    ],
+)
+def test_own_audit__weakened(audit: str, severity: str | None) -> None:
+    inputs = change(AUDITED, AUDITED, audits_before=AUDIT, audits_after=audit)
+
+    assert rules(inputs).get("weakened-audit") == severity
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "severity"),
+    [
+        (
+            "accepted_values(column := status, is_in := ('a', 'b'))",
+            "accepted_values(column := status, is_in := ('a'))",
+            None,
+        ),
+        (
+            "accepted_values(column := status, is_in := ('a'))",
+            "accepted_values(column := status, is_in := ('a', 'b'))",
+            "high",
+        ),
+        (
+            "accepted_range(column := amount, min_v := 0)",
+            "accepted_range(column := amount, min_v := 5)",
+            None,
+        ),
+        (
+            "accepted_range(column := amount, min_v := 0)",
+            "accepted_range(column := amount, min_v := -5)",
+            "high",
+        ),
+        (
+            "accepted_range(column := amount, max_v := 10)",
+            "accepted_range(column := amount, max_v := 20)",
+            "high",
+        ),
+        ("number_of_rows(threshold := 10)", "number_of_rows(threshold := 100)", None),
+        ("number_of_rows(threshold := 100)", "number_of_rows(threshold := 10)", "high"),
+    ],
+)
+def test_builtin_audit__with_other_arguments(before: str, after: str, severity: str | None) -> None:
+    text = (
+        "MODEL (name stg.o, kind FULL, grain order_id, audits (not_null(columns := (order_id)), {}));"
+        "SELECT o.order_id, o.amount, o.status FROM raw.orders AS o"
+    )
+    inputs = change({"models/o.sql": text.format(before)}, {"models/o.sql": text.format(after)})
+
+    assert rules(inputs).get("weakened-audit") == severity
+
+
+def test_standalone_audit__removed() -> None:
+    text = "AUDIT (name nightly, standalone true);\nSELECT 1 FROM stg.orders WHERE FALSE;"
+
+    assert rules(files({"audits/nightly.sql": text}, {})) == {"removed-audit": "high"}
+
+
+def test_external_model__without_audits_is_information() -> None:
+    more = {"raw.crew": {"crew_id": "BIGINT"}}
+    inputs = change(FILES, FILES)
+    grown = type(inputs)(
+        **{**inputs.__dict__, "after": {**inputs.after, **models({}, external=more)}}
+    )
+
+    assert rules(grown) == {"external-without-audits": "info"}

@@ -1,0 +1,364 @@
+"""The readers that rules stand on: types, places, Python code, audits, intervals, statements."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from ci_bot.worker.rules import RuleInputs, column_changes, find
+from ci_bot.worker.rules.columns import retyped
+from ci_bot.worker.rules.interval import bounds_of
+from ci_bot.worker.rules.models import BatchSizeMissing, HugeFullModel, TimeFilterMissing
+from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.personal import is_personal
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.python_code import clock_calls_in, random_calls_in
+from ci_bot.worker.rules.queries import Queries
+from ci_bot.worker.rules.registry import SPECS
+from ci_bot.worker.rules.statements import judged
+from tests.unit.rules.shop import FILES, edited
+from tests.unit.rules.world import change, models, rules
+
+# -------------------------------------------------------------------------------------- types
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "how"),
+    [
+        ("INT", "INT", None),
+        ("INT", "BIGINT", "wider"),
+        ("BIGINT", "INT", "narrower"),
+        ("DECIMAL(10, 2)", "DECIMAL(12, 2)", "wider"),
+        ("DECIMAL(10, 2)", "DECIMAL(12, 4)", "wider"),
+        ("DECIMAL(10, 2)", "DECIMAL(10, 4)", "narrower"),
+        ("DECIMAL(10, 2)", "DECIMAL(8, 0)", "narrower"),
+        ("INT", "DECIMAL(10, 0)", "wider"),
+        ("BIGINT", "DECIMAL(10, 0)", "narrower"),
+        ("DECIMAL(10, 2)", "INT", "narrower"),
+        ("FLOAT", "DOUBLE", "wider"),
+        ("DOUBLE", "FLOAT", "narrower"),
+        ("DOUBLE", "BIGINT", "other"),
+        ("TIMESTAMP", "DATE", "narrower"),
+        ("DATE", "TIMESTAMP", "wider"),
+        ("STRING", "INT", "other"),
+        ("STRING", "VARCHAR(10)", None),
+        ("VARCHAR(80)", "VARCHAR(10)", None),
+        ("ARRAY<INT>", "ARRAY<STRING>", "other"),
+        ("UNKNOWN", "INT", None),
+    ],
+)
+def test_retyped(old: str, new: str, how: str | None) -> None:
+    kinds = [exp.DataType.build(kind, dialect="spark") for kind in (old, new)]
+
+    assert retyped(*kinds) == how
+
+
+numbers = st.integers(1, 38).flatmap(
+    lambda p: st.integers(0, p).map(lambda s: exp.DataType.build(f"DECIMAL({p}, {s})"))
+)
+
+
+@given(numbers, numbers)
+def test_retyped__a_way_back_from_wider_is_never_wider(a: exp.DataType, b: exp.DataType) -> None:
+    there, back = retyped(a, b), retyped(b, a)
+
+    assert not (there == "wider" and back == "wider")
+    assert (there is None) == (back is None)
+
+
+# ------------------------------------------------------------------------------------ columns
+
+
+def test_column_changes__names_who_still_reads_them() -> None:
+    inputs = edited(("orders", "AS amount", "AS total"))
+    name = '"spark_catalog"."stg"."orders"'
+    readers = [inputs.after[reader] for reader in sorted(inputs.readers[name])]
+
+    found = column_changes(inputs.before[name], inputs.after[name], readers)
+
+    assert [(c.name, c.before, c.after) for c in found] == [
+        ("amount", "DECIMAL(10, 2)", None),
+        ("total", None, "DECIMAL(10, 2)"),
+    ]
+    assert found[0].readers == [
+        '"spark_catalog"."mart"."open_orders"',
+        '"spark_catalog"."mart"."revenue"',
+    ]
+
+
+def test_column_changes__of_a_new_model_are_additions() -> None:
+    (model,) = models(
+        {"models/m.sql": "MODEL (name a.b, kind FULL); SELECT 1 AS x"}, external={}
+    ).values()
+
+    assert [(c.name, c.before) for c in column_changes(None, model)] == [("x", None)]
+
+
+def test_column_changes__unknown_columns_give_none() -> None:
+    star = {"models/m.sql": "MODEL (name a.b, kind FULL); SELECT * FROM x.y"}
+    known = {"models/m.sql": "MODEL (name a.b, kind FULL); SELECT 1 AS x"}
+    (before,) = models(star, external={}).values()
+    (after,) = models(known, external={}).values()
+
+    assert column_changes(before, after) == []
+
+
+# -------------------------------------------------------------------------------------- places
+
+
+@pytest.mark.parametrize(
+    ("anchors", "line"),
+    [(("LIMIT",), 6), (("limitless",), 4), (("nothing", "kind"), 3), (("nothing",), 2), ((), 2)],
+)
+def test_line_of(anchors: tuple[str, ...], line: int) -> None:
+    text = "MODEL (\n  name a.b,\n  kind FULL\n); -- limitless\n-- LIMIT\nSELECT 1 LIMIT 1\n"
+
+    assert line_of(text, anchors, "a.b") == line
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=10), max_size=3))
+def test_line_of__is_a_line_of_the_text(text: str, anchors: list[str]) -> None:
+    found = line_of(text, anchors, "a.b")
+
+    assert found is None or 1 <= found <= len(text.splitlines())
+
+
+# -------------------------------------------------------------------------------------- Python
+
+
+@pytest.mark.parametrize(
+    ("source", "clock", "chance"),
+    [
+        ("from datetime import datetime\nx = datetime.now()", True, False),
+        ("import datetime as d\nx = d.datetime.utcnow()", True, False),
+        ("from datetime import date as day\nx = day.today()", True, False),
+        ("import time\nx = time.time()", True, False),
+        ("import pandas as pd\nx = pd.Timestamp.now()", True, False),
+        ("import pandas as pd\nx = pd.to_datetime('now')", True, False),
+        ("import pandas as pd\nx = pd.to_datetime(df['day'])", False, False),
+        ("from datetime import datetime\nx = datetime.strptime('2024', '%Y')", False, False),
+        ("x = execution_time.now", False, False),
+        ("# datetime.now()\nx = 'datetime.now()'", False, False),
+        ("import random\nx = random.random()", False, True),
+        ("import random\nrandom.seed(1)\nx = random.random()", False, False),
+        ("import random\nrandom.seed()\nx = random.random()", False, True),
+        ("import numpy as np\nx = np.random.rand(3)", False, True),
+        ("import numpy as np\nx = np.random.default_rng(7).random()", False, False),
+        ("import numpy as np\nx = np.random.default_rng().random()", False, True),
+        ("import uuid\nx = uuid.uuid4()", False, True),
+        ("import uuid\nx = uuid.uuid5(uuid.NAMESPACE_URL, 'x')", False, False),
+        ("x = df.sample(10)", False, True),
+        ("x = df.sample(10, random_state=1)", False, False),
+        ("from pyspark.sql import functions as F\nx = F.rand()", False, True),
+        ("from pyspark.sql import functions as F\nx = F.rand(seed=1)", False, False),
+        ("from pyspark.sql import functions as F\nx = F.current_timestamp()", True, False),
+    ],
+)
+def test_python_calls(source: str, clock: bool, chance: bool) -> None:
+    trees = [ast.parse(textwrap.dedent(source))]
+
+    assert (bool(clock_calls_in(trees)), bool(random_calls_in(trees))) == (clock, chance)
+
+
+# ------------------------------------------------------------------------------------ personal
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("email", True), ("customer_email", True), ("e_mail", True), ("phone_number", True),
+        ("first_name", True), ("full_name", True), ("date_of_birth", True), ("iban", True),
+        ("billing_address", True), ("ip_address", True), ("ssn", True),
+        ("email_hash", False), ("email_count", False), ("has_email_flag", False),
+        ("airport_name", False), ("product_name", False), ("name", False), ("amount", False),
+        ("addressable_market", False), ("company", False), ("marketing_opt_in", False),
+        ("panel", False), ("phoneme", False),
+    ],
+)  # fmt: skip
+def test_is_personal(name: str, expected: bool) -> None:
+    assert is_personal(name) is expected
+
+
+# ------------------------------------------------------------------------------------ intervals
+
+TEMPLATE = "MODEL (name a.b, kind INCREMENTAL_BY_TIME_RANGE (time_column d, batch_size 1)); {query}"
+
+
+@pytest.mark.parametrize(
+    ("query", "lower", "upper"),
+    [
+        ("SELECT t.d FROM x.t AS t WHERE t.d BETWEEN @start_ds AND @end_ds", True, True),
+        ("SELECT t.d FROM x.t AS t WHERE t.d >= @start_ds", True, False),
+        ("SELECT t.d FROM x.t AS t WHERE @end_ds >= t.d", False, True),
+        ("SELECT t.d FROM x.t AS t WHERE NOT t.d BETWEEN @start_ds AND @end_ds", False, False),
+        ("SELECT t.d FROM x.t AS t WHERE t.d BETWEEN @start_ds AND @end_ds OR t.e", False, False),
+        (
+            "SELECT t.d FROM x.t AS t WHERE (t.d BETWEEN @start_ds AND @end_ds AND t.e)"
+            " OR (t.d BETWEEN @start_ds AND @end_ds AND t.f)",
+            True,
+            True,
+        ),
+        ("SELECT t.d FROM x.t AS t WHERE t.d = @start_ds", True, True),
+        (
+            "SELECT t.d FROM (SELECT d FROM x.t WHERE d BETWEEN @start_ds AND @end_ds) AS t",
+            True,
+            True,
+        ),
+        (
+            "SELECT s.d FROM x.s AS s LEFT JOIN (SELECT d FROM x.t WHERE d BETWEEN @start_ds AND"
+            " @end_ds) AS t ON s.d = t.d",
+            False,
+            False,
+        ),
+        (
+            "SELECT s.d FROM x.s AS s JOIN (SELECT d FROM x.t WHERE d BETWEEN @start_ds AND"
+            " @end_ds) AS t ON s.d = t.d",
+            True,
+            True,
+        ),
+        (
+            "SELECT s.d FROM x.s AS s JOIN x.t AS t ON s.k = t.k AND t.d BETWEEN @start_ds AND @end_ds",
+            True,
+            True,
+        ),
+        (
+            "SELECT t.d FROM x.t AS t WHERE t.k IN (SELECT k FROM x.c WHERE d BETWEEN @start_ds AND @end_ds)",
+            True,
+            True,
+        ),
+    ],
+)
+def test_bounds(query: str, lower: bool, upper: bool) -> None:
+    (model,) = models({"models/m.sql": TEMPLATE.format(query=query)}, external={}).values()
+    made = Queries().of(model)
+    assert made is not None
+
+    bounds = bounds_of(made)
+
+    assert (bounds.lower, bounds.upper) == (lower, upper)
+
+
+# ----------------------------------------------------------------------------------- statements
+
+
+@pytest.mark.parametrize(
+    ("sql", "severity"),
+    [
+        ("DROP TABLE a.b", "blocker"),
+        ("drop view if exists a.b", "blocker"),
+        ("DELETE FROM a.b", "blocker"),
+        ("MERGE INTO a.b USING c ON a = b WHEN MATCHED THEN DELETE", "blocker"),
+        ("VACUUM a.b RETAIN 0 HOURS", "high"),
+        ("CALL system.expire_snapshots('a.b')", "high"),
+        ("REVOKE SELECT ON TABLE a.b FROM x", "high"),
+        ("CREATE OR REPLACE TABLE a.b AS SELECT 1", "high"),
+        ("CREATE OR REPLACE TEMPORARY VIEW b AS SELECT 1", None),
+        ("ANALYZE TABLE a.b COMPUTE STATISTICS", None),
+        ("SET x = 1", None),
+        ("CACHE TABLE a.b", None),
+        ("@grant_to_readers()", None),
+        ("SELECT 'DROP TABLE a.b'", None),
+    ],
+)
+def test_statement(sql: str, severity: str | None) -> None:
+    danger = judged(sql, "spark")
+
+    assert (danger.severity if danger else None) == severity
+
+
+# ------------------------------------------------------------------------- rules with more needs
+
+
+def test_batch_size__needs_a_long_history() -> None:
+    text = FILES["models/orders.sql"].replace(", batch_size 30", "")
+    made = models({"models/orders.sql": text})
+    model = made['"spark_catalog"."stg"."orders"']
+    # 2023-01-01 is the start; 60 and 400 days later.
+    short, long = (1_672_531_200_000 + days * 86_400_000 for days in (60, 400))
+
+    assert list(BatchSizeMissing(ProjectView(made, now=lambda: short)).see(model)) == []
+    assert len(list(BatchSizeMissing(ProjectView(made, now=lambda: long)).see(model))) == 1
+    assert list(BatchSizeMissing(ProjectView(made)).see(model)) == []
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1_000_001, 1), (1_000_000, 0), (None, 0)])
+def test_huge_full_model__needs_recorded_rows(rows: int | None, expected: int) -> None:
+    made = models(FILES)
+    model = made['"spark_catalog"."mart"."revenue"']
+    view = ProjectView(made, row_counts={model.fqn: rows} if rows else {})
+
+    assert len(list(HugeFullModel(view).see(model))) == expected
+
+
+def test_ignored_rules__new_in_a_file() -> None:
+    inputs = edited(("revenue", "grain country", "ignored_rules ['noselectstar'], grain country"))
+
+    assert rules(inputs, at_least="medium") == {"lint-rules-ignored": "high"}
+
+
+def test_rule__works_as_a_rule_of_sqlmeshs_linter(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "m.sql"
+    text = FILES["models/orders.sql"].replace("BETWEEN @start_ds AND @end_ds", "IS NOT NULL")
+    path.write_text(textwrap.dedent(text))
+    made = models({"models/orders.sql": text})
+    model = made['"spark_catalog"."stg"."orders"']
+    model._path = path
+
+    (violation,) = TimeFilterMissing(ProjectView(made)).check_model(model) or []
+
+    assert violation.rule.name == "timefiltermissing"
+    assert violation.violation_range is not None
+    assert violation.violation_range.start.line == 18
+
+
+# --------------------------------------------------------------------------------- crashes
+
+
+def test_find__a_crashing_rule_is_visible_and_the_others_go_on() -> None:
+    inputs = edited(("orders", ", lookback 2", ""))
+
+    def broken(path: str) -> bytes | None:
+        raise OSError("gone")
+
+    found = find(
+        RuleInputs(
+            **{
+                **inputs.__dict__,
+                "files_before": broken,
+                "changed_files": ("config.yaml", "tests/t.yaml"),
+            }
+        )
+    )
+
+    assert {f.rule for f in found} >= {"rule-crashed", "lookback-removed"}
+    assert {f.severity for f in found if f.rule == "rule-crashed"} == {"info"}
+
+
+def test_find__without_a_head_that_loads_reads_files_only() -> None:
+    inputs = change(FILES, {}, other_after={"config.yaml": "password: hunter22\n"}, loaded=False)
+
+    assert rules(inputs) == {"hardcoded-secret": "blocker"}
+
+
+def test_find__base_branchs_own_changes_are_not_judged() -> None:
+    inputs = edited(("orders", ", lookback 2", ""))
+    theirs = RuleInputs(**{**inputs.__dict__, "from_base": frozenset(inputs.after)})
+
+    assert rules(theirs) == {}
+
+
+def test_find__is_the_same_twice() -> None:
+    inputs = edited(("orders", ", lookback 2", ""), ("revenue", "LEFT JOIN", "INNER JOIN"))
+
+    assert find(inputs) == find(inputs)
+
+
+def test_specs__ids_are_kebab_case() -> None:
+    assert all(
+        key == spec.id and key == key.lower() and "_" not in key for key, spec in SPECS.items()
+    )

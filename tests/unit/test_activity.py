@@ -1,0 +1,379 @@
+"""Event and inputs -> activity: the whole matrix, as one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ci_bot import commands
+from ci_bot.activity import (
+    MODES,
+    REVIEWED_ACTIONS,
+    Activity,
+    Apply,
+    Asked,
+    Cleanup,
+    Command,
+    Mode,
+    PostForkReport,
+    Review,
+    Skip,
+    Sweep,
+    choose,
+)
+from ci_bot.errors import BadInput
+from ci_bot.event import (
+    CommentEvent,
+    DispatchEvent,
+    Event,
+    MergeGroupEvent,
+    OtherEvent,
+    PullRequestEvent,
+    ScheduleEvent,
+    WorkflowRunEvent,
+)
+
+HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40
+# https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
+PULL_ACTIONS = [
+    "assigned",
+    "unassigned",
+    "labeled",
+    "unlabeled",
+    "opened",
+    "edited",
+    "closed",
+    "reopened",
+    "synchronize",
+    "converted_to_draft",
+    "locked",
+    "unlocked",
+    "enqueued",
+    "dequeued",
+    "milestoned",
+    "demilestoned",
+    "ready_for_review",
+    "review_requested",
+    "review_request_removed",
+    "auto_merge_enabled",
+    "auto_merge_disabled",
+]
+
+
+def pull(action: str, **changes: Any) -> PullRequestEvent:
+    facts: dict[str, Any] = {
+        "name": "pull_request",
+        "action": action,
+        "repository": "octo/flights",
+        "number": 7,
+        "head_sha": HEAD,
+        "base_sha": BASE,
+        "merge_sha": MERGE,
+        "head_ref": "more-delays",
+        "base_ref": "main",
+        "head_repository": "octo/flights",
+        "author": "ada",
+        "draft": False,
+        "merged": False,
+        "sender": "ada",
+    }
+    return PullRequestEvent(**{**facts, **changes})
+
+
+def dispatch(**inputs: str) -> DispatchEvent:
+    named = {name.replace("_", "-"): value for name, value in inputs.items()}
+    return DispatchEvent(repository="octo/flights", ref="main", sender="grace", inputs=named)
+
+
+def comment(body: str, **changes: Any) -> CommentEvent:
+    facts: dict[str, Any] = {
+        "action": "created",
+        "repository": "octo/flights",
+        "number": 7,
+        "on_pull_request": True,
+        "open": True,
+        "comment_id": 99,
+        "body": body,
+        "author": "ada",
+        "author_is_bot": False,
+    }
+    return CommentEvent(**{**facts, **changes})
+
+
+def run(**changes: Any) -> WorkflowRunEvent:
+    facts: dict[str, Any] = {
+        "action": "completed",
+        "repository": "octo/flights",
+        "run_id": 5,
+        "run_event": "pull_request",
+        "conclusion": "success",
+        "head_sha": HEAD,
+        "head_branch": "more-delays",
+        "head_repository": "stranger/flights",
+    }
+    return WorkflowRunEvent(**{**facts, **changes})
+
+
+def group(action: str = "checks_requested", number: int | None = 7) -> MergeGroupEvent:
+    return MergeGroupEvent(
+        action=action, repository="octo/flights", head_sha=HEAD, base_sha=BASE, number=number
+    )
+
+
+SAME = Review(number=7, head_sha=HEAD, base_sha=BASE, merge_sha=MERGE)
+POSTED = PostForkReport(
+    run_id=5,
+    head_sha=HEAD,
+    head_repository="stranger/flights",
+    head_branch="more-delays",
+    fork=True,
+)
+CLOSED = Cleanup(number=7, merged=False, closed=True, head_sha=HEAD)
+
+MATRIX: list[tuple[str, Event, Asked, Activity]] = [
+    # A pull request of the same repository.
+    ("opened", pull("opened"), Asked(), SAME),
+    ("pushed", pull("synchronize"), Asked(), SAME),
+    ("reopened", pull("reopened"), Asked(), SAME),
+    ("ready", pull("ready_for_review"), Asked(), SAME),
+    ("draft", pull("opened", draft=True), Asked(), SAME),
+    ("mode review", pull("opened"), Asked(mode="review"), SAME),
+    ("closed", pull("closed"), Asked(), CLOSED),
+    ("closed, mode cleanup", pull("closed"), Asked(mode="cleanup"), CLOSED),
+    (
+        "merged",
+        pull("closed", merged=True),
+        Asked(),
+        Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
+    ),
+    (
+        "target closed",
+        pull("closed", name="pull_request_target", merged=True),
+        Asked(),
+        Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
+    ),
+    (
+        "fork closed",
+        pull("closed", head_repository=None),
+        Asked(),
+        Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
+    ),
+    # workflow_dispatch.
+    ("dispatch", dispatch(), Asked(pr_number=7), Apply(number=7, asked_by="grace")),
+    ("dispatch input", dispatch(pr_number="7"), Asked(), Apply(number=7, asked_by="grace")),
+    (
+        "dispatch, inputs of the action first",
+        dispatch(pr_number="8", plan_id="ffffffff", comment_id="1"),
+        Asked(pr_number=7, plan_id="deadbeef", comment_id=99, actor="ada"),
+        Apply(number=7, asked_by="ada", comment_id=99, plan_id="deadbeef"),
+    ),
+    (
+        "dispatch, its own inputs",
+        dispatch(pr_number=" 8 ", plan_id="ffffffff", comment_id="1"),
+        Asked(mode="apply"),
+        Apply(number=8, asked_by="grace", comment_id=1, plan_id="ffffffff"),
+    ),
+    ("dispatch review", dispatch(), Asked(mode="review", pr_number=7), Review(number=7)),
+    (
+        "dispatch cleanup",
+        dispatch(comment_id="99"),
+        Asked(mode="cleanup", pr_number=7),
+        Cleanup(number=7, merged=None, closed=None, comment_id=99, asked_by="grace"),
+    ),
+    ("dispatch sweep", dispatch(), Asked(mode="sweep"), Sweep()),
+    # Comments.
+    (
+        "apply command",
+        comment("/sqlmesh apply 9f3c21aa01bc"),
+        Asked(),
+        Command(
+            number=7, comment_id=99, author="ada", command=commands.Apply("9f3c21aa01bc", None)
+        ),
+    ),
+    (
+        "unknown verb",
+        comment("/sqlmesh destroy"),
+        Asked(),
+        Command(
+            number=7,
+            comment_id=99,
+            author="ada",
+            command=commands.Help("This verb is not known."),
+        ),
+    ),
+    (
+        "cleanup on a closed one",
+        comment("/sqlmesh cleanup", open=False),
+        Asked(),
+        Command(number=7, comment_id=99, author="ada", command=commands.Cleanup()),
+    ),
+    # The rest.
+    ("schedule", ScheduleEvent(cron="17 3 * * *"), Asked(), Sweep()),
+    ("schedule, mode sweep", ScheduleEvent(cron=None), Asked(mode="sweep"), Sweep()),
+    ("fork's run ended", run(), Asked(), POSTED),
+    ("fork's run ended with No-Go", run(conclusion="failure"), Asked(), POSTED),
+    (
+        "fork that is gone",
+        run(head_repository=None),
+        Asked(),
+        PostForkReport(
+            run_id=5, head_sha=HEAD, head_repository=None, head_branch="more-delays", fork=True
+        ),
+    ),
+    (
+        "Dependabot's run ended",
+        run(head_repository="octo/flights", head_branch="dependabot/pip/sqlmesh-0.236.5"),
+        Asked(),
+        PostForkReport(
+            run_id=5,
+            head_sha=HEAD,
+            head_repository="octo/flights",
+            head_branch="dependabot/pip/sqlmesh-0.236.5",
+            fork=False,
+        ),
+    ),
+    (
+        "merge queue",
+        group(),
+        Asked(),
+        Review(number=7, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD, comment=False),
+    ),
+    (
+        "merge queue of a number unknown",
+        group(number=None),
+        Asked(mode="review"),
+        Review(number=None, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD, comment=False),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("event", "asked", "expected"), [row[1:] for row in MATRIX], ids=[row[0] for row in MATRIX]
+)
+def test_choose__matrix(event: Event, asked: Asked, expected: Activity) -> None:
+    assert choose(event, asked) == expected
+
+
+SKIPS: list[tuple[str, Event, Asked, str]] = [
+    ("mode cleanup, open", pull("opened"), Asked(mode="cleanup"), "serves closed ones"),
+    ("mode review, closed", pull("closed"), Asked(mode="review"), "does not clean up"),
+    ("mode apply, closed", pull("closed"), Asked(mode="apply"), "does not clean up"),
+    ("issue", comment("/sqlmesh plan", on_pull_request=False), Asked(), "on an issue"),
+    ("edited", comment("/sqlmesh plan", action="edited"), Asked(), "Only new comments"),
+    ("deleted", comment("/sqlmesh plan", action="deleted"), Asked(), "Only new comments"),
+    ("bot", comment("/sqlmesh plan", author_is_bot=True), Asked(), "by a bot"),
+    ("no command", comment("Looks good"), Asked(), "no command"),
+    ("no command, any mode", comment("Looks good"), Asked(mode="apply"), "no command"),
+    ("plan, closed", comment("/sqlmesh plan", open=False), Asked(), "is closed"),
+    (
+        "apply, closed",
+        comment("/sqlmesh apply 9f3c21aa01bc", open=False),
+        Asked(),
+        "is closed",
+    ),
+    ("run requested", run(action="requested"), Asked(), "not ended yet"),
+    ("run of a push", run(run_event="push"), Asked(), "not started by a pull request"),
+    ("run cancelled", run(conclusion="cancelled"), Asked(), "did not finish"),
+    ("run skipped", run(conclusion="skipped"), Asked(), "did not finish"),
+    ("run here", run(head_repository="octo/flights"), Asked(), "its own comment"),
+    ("merge group destroyed", group("destroyed"), Asked(), "asks for no check"),
+    ("push", OtherEvent(name="push", action=None), Asked(), "`push`"),
+]
+
+
+@pytest.mark.parametrize(
+    ("event", "asked", "reason"), [row[1:] for row in SKIPS], ids=[row[0] for row in SKIPS]
+)
+def test_choose__skips_with_a_reason(event: Event, asked: Asked, reason: str) -> None:
+    activity = choose(event, asked)
+    assert isinstance(activity, Skip)
+    assert reason in activity.reason
+
+
+@pytest.mark.parametrize("action", PULL_ACTIONS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: str) -> None:
+    """Closed never becomes anything but a cleanup; the target trigger never a review."""
+    event = pull(action, name=name)
+    try:
+        activity = choose(event, Asked(mode=mode))
+    except BadInput as error:
+        assert action != "closed"
+        assert error.reason_code == (
+            "mode_mismatch" if name == "pull_request" else "unsafe_trigger"
+        )
+        return
+    if action == "closed":
+        expected: type = Cleanup if mode in ("auto", "cleanup") else Skip
+    elif action in REVIEWED_ACTIONS:
+        expected = Review if mode in ("auto", "review") else Skip
+    else:
+        expected = Skip
+    assert type(activity) is expected
+    assert name == "pull_request" or not isinstance(activity, Review)
+
+
+@pytest.mark.parametrize("action", sorted(REVIEWED_ACTIONS))
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ({"head_repository": "stranger/flights"}, "fork"),
+        ({"author": "dependabot[bot]"}, "Dependabot"),
+    ],
+)
+def test_choose__untrusted_review_has_no_secrets_and_no_comment(
+    action: str, facts: dict[str, Any], word: str
+) -> None:
+    activity = choose(pull(action, **facts), Asked())
+    assert isinstance(activity, Review)
+    assert activity.untrusted is not None
+    assert word in activity.untrusted
+    assert not activity.comment
+
+
+@pytest.mark.parametrize("action", ["opened", "synchronize", "labeled"])
+def test_choose__target_trigger_is_refused_with_the_safe_one(action: str) -> None:
+    with pytest.raises(BadInput, match="pull_request_target") as caught:
+        choose(pull(action, name="pull_request_target"), Asked())
+    assert caught.value.hint is not None
+    assert "`on: pull_request`" in caught.value.hint
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "mode"),
+    [
+        (pull("opened"), "apply"),
+        (pull("opened"), "sweep"),
+        (comment("/sqlmesh plan"), "apply"),
+        (ScheduleEvent(cron=None), "cleanup"),
+        (run(), "review"),
+        (group(), "apply"),
+    ],
+)
+def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> None:
+    with pytest.raises(BadInput, match=f"`mode: {mode}` cannot be done on") as caught:
+        choose(event, Asked(mode=mode))
+    assert caught.value.hint is not None
+    assert "workflow_dispatch" in caught.value.hint
+
+
+@pytest.mark.parametrize("mode", ["auto", "review", "apply", "cleanup"])
+def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
+    with pytest.raises(BadInput, match="No pull request is named") as caught:
+        choose(dispatch(), Asked(mode=mode))
+    assert caught.value.hint is not None
+    assert "pr-number" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "١", "9" * 30, "#7"])
+def test_choose__dispatch_number_that_is_none_is_bad_input(text: str) -> None:
+    with pytest.raises(BadInput, match="`pr-number` is not a positive whole number"):
+        choose(dispatch(pr_number=text), Asked())
+
+
+def test_choose__names_of_unknown_events_are_fit_for_a_notice() -> None:
+    activity = choose(OtherEvent(name="::error::\n`x`", action=None), Asked())
+    assert activity == Skip("The event `errorx` asks for nothing here.")

@@ -1,0 +1,397 @@
+"""Comment commands against a GitHub in memory: what is asked, in which order, and what is said."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_bot import activity, commands
+from ci_bot.actions.commands import Commands
+from ci_bot.actions.files import Outputs, StepSummary
+from ci_bot.contracts.plan import Window
+from ci_bot.errors import BotError, GitHubUnavailable, Refused
+from ci_bot.github.port import Comment, Permission, PullRequest, Reaction
+from ci_bot.github.sticky import Sticky
+from ci_bot.pull_request import command
+from ci_bot.pull_request.desk import Desk
+from ci_bot.redaction import Redactor
+from ci_bot.rendering import marker as markers
+from ci_bot.rendering import reply
+from ci_bot.settings import Inputs, Runner, Settings
+from tests.factories import HEAD, PLAN, make_context, make_marker
+from tests.unit.rendering.dom import LIVE, parse
+
+ME = "github-actions[bot]"
+WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
+
+
+@dataclass
+class Memory:
+    """The part of GitHub that a command needs. Every call is remembered."""
+
+    role: Permission = "write"
+    pull: PullRequest = field(
+        default_factory=lambda: PullRequest(
+            number=142,
+            open=True,
+            merged=False,
+            draft=False,
+            mergeable=True,
+            head_sha=HEAD,
+            head_ref="feature",
+            head_repository="shop/warehouse",
+            base_sha="b" * 40,
+            base_ref="main",
+            merge_sha=None,
+            author="ada",
+            fork=False,
+            url="",
+        )
+    )
+    comments: list[Comment] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    dispatched: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    failing: dict[str, BotError] = field(default_factory=dict)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.failing:
+            raise self.failing[name]
+
+    def permission(self, login: str) -> Permission:
+        self._call("permission")
+        return self.role
+
+    def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
+        self._call("get_pull")
+        return self.pull
+
+    def list_comments(self, number: int, *, first_page: int = 1) -> Any:
+        self._call("list_comments")
+        return iter(self.comments)
+
+    def my_login(self) -> str:
+        self._call("my_login")
+        return ME
+
+    def create_comment(self, number: int, body: str, **_: Any) -> Comment:
+        self._call("create_comment")
+        self.say(body)
+        return self.comments[-1]
+
+    def add_reaction(self, comment_id: int, content: Reaction) -> None:
+        self._call(content)
+
+    def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
+        self._call("dispatch")
+        self.dispatched.append((workflow, ref, dict(inputs)))
+
+    def say(self, body: str, author: str = ME) -> None:
+        when = "2026-08-22T10:00:00Z"
+        self.comments.append(
+            Comment(
+                id=len(self.comments) + 1,
+                number=142,
+                body=body,
+                author=author,
+                author_type="Bot",
+                created_at=when,
+                updated_at=when,
+                url="https://github.com/shop/warehouse/pull/142#issuecomment-1",
+            )
+        )
+
+    @property
+    def reply(self) -> str:
+        return self.comments[-1].body
+
+
+def planned(**facts: Any) -> str:
+    marker = make_marker(**{"window": WINDOW, **facts})
+    return f"{markers.encode(marker)}\nThe review."
+
+
+def desk_of(github: Memory) -> Desk:
+    from ci_bot.surroundings import Surroundings
+
+    out = io.StringIO()
+    around = Surroundings(
+        environ={},
+        directory=Path(),
+        out=out,
+        log=out,
+        python="python",
+        worker_user=None,
+        temporary=Path(),
+        monotonic=lambda: 0.0,
+        utc_now=lambda: datetime(2026, 8, 22, 12, tzinfo=UTC),
+        sleep=lambda seconds: None,
+        token=lambda: "0" * 64,
+        jitter=lambda: 0.0,
+    )
+    runner = Runner(
+        repository="shop/warehouse",
+        api_url="https://api.github.com",
+        server_url="https://github.com",
+        workspace="/nowhere",
+        event_name="issue_comment",
+        event_path="/nowhere/event.json",
+    )
+    return Desk(
+        settings=Settings(inputs=Inputs(), runner=runner),
+        around=around,
+        commands=Commands(out, token=lambda: "0" * 64),
+        outputs=Outputs(None, delimiter=lambda: "0" * 64),
+        summary=StepSummary(None),
+        redactor=Redactor(),
+        number=142,
+        github=github,  # type: ignore[arg-type]  # it serves what a command asks for
+        sticky=Sticky(
+            github,  # type: ignore[arg-type]
+            number=142,
+            key="analytics",
+            monotonic=lambda: 0.0,
+        ),
+        template=make_context(marker=None),
+        key="analytics",
+    )
+
+
+def give(github: Memory, line: commands.Command, *, branch: str | None = "trunk") -> int:
+    asked = activity.Command(
+        number=142, comment_id=99, author="ada", command=line, default_branch=branch
+    )
+    return command.command(asked, desk_of(github), github)  # type: ignore[arg-type]
+
+
+def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:
+    return {
+        "pr-number": "142",
+        "plan-id": plan_id,
+        "comment-id": "99",
+        "mode": mode,
+        "override-reason": reason,
+    }
+
+
+def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
+    github = Memory()
+    github.say(planned())
+    assert give(github, commands.Apply(PLAN[:12])) == 0
+    assert github.dispatched == [("apply.yml", "trunk", inputs("apply", PLAN[:12]))]
+    assert github.calls == [
+        "permission",
+        "eyes",
+        "get_pull",
+        "list_comments",
+        "my_login",
+        "dispatch",
+        "rocket",
+    ]
+    assert len(github.comments) == 1, "a started command needs no words"
+
+
+@pytest.mark.parametrize(
+    ("line", "mode"), [(commands.Plan(), "review"), (commands.Cleanup(), "cleanup")]
+)
+def test_command__plan_and_cleanup_are_started_in_five(line: commands.Command, mode: str) -> None:
+    github = Memory()
+    assert give(github, line) == 0
+    assert github.dispatched == [("apply.yml", "trunk", inputs(mode))]
+    assert github.calls == ["permission", "eyes", "get_pull", "dispatch", "rocket"]
+
+
+@pytest.mark.parametrize("role", ["triage", "read", "none"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        commands.Apply(PLAN[:12]),
+        commands.Plan(),
+        commands.Cleanup(),
+        commands.Status(),
+        commands.Help(),
+    ],
+)
+def test_command__without_write_access_gets_a_reason_and_starts_nothing(
+    role: Permission, line: commands.Command
+) -> None:
+    github = Memory(role=role)
+    assert give(github, line) == 3
+    assert github.dispatched == []
+    assert github.calls == ["permission", "-1", "create_comment"]
+    assert "`permission`" in github.reply
+    assert f"has {role} access" in github.reply
+    assert "**Next:**" in github.reply
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"fork": True}, "fork"),
+        ({"draft": True}, "draft"),
+        ({"open": False}, "closed"),
+        ({"mergeable": False}, "conflict"),
+        ({"head_sha": "d" * 40}, "head_moved"),
+    ],
+)
+def test_command__apply_that_the_gate_refuses_is_refused_at_once(
+    changes: dict[str, Any], reason: str
+) -> None:
+    github = Memory()
+    github.pull = replace(github.pull, **changes)
+    github.say(planned())
+    assert give(github, commands.Apply(PLAN[:12])) == 3
+    assert github.dispatched == []
+    assert f"`{reason}`" in github.reply
+    assert github.calls[-2:] == ["-1", "create_comment"]
+
+
+def test_command__apply_of_another_plan_names_the_right_command() -> None:
+    github = Memory()
+    github.say(planned())
+    assert give(github, commands.Apply("0123456789ab")) == 3
+    assert "`unknown_plan`" in github.reply
+    assert f"`/sqlmesh apply {PLAN[:12]}`" in github.reply
+
+
+def test_command__apply_of_a_no_go_needs_a_maintainers_reason() -> None:
+    github = Memory()
+    github.say(planned(decision="no_go"))
+    assert give(github, commands.Apply(PLAN[:12])) == 3
+    assert "`no_go`" in github.reply
+    assert give(github, commands.Apply(PLAN[:12], "we know")) == 3
+    assert "`override_permission`" in github.reply
+    github.role = "maintain"
+    assert give(github, commands.Apply(PLAN[:12], "we know")) == 0
+    assert github.dispatched == [("apply.yml", "trunk", inputs("apply", PLAN[:12], "we know"))]
+
+
+def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> None:
+    """The job for comments may not be told the same `project`, and then finds no comment."""
+    github = Memory()
+    github.say(planned(key="another project"))
+    assert give(github, commands.Apply(PLAN[:12])) == 0
+    assert len(github.dispatched) == 1
+
+
+def test_command__plan_of_a_fork_is_refused() -> None:
+    """The apply workflow has secrets, and would load the fork's code beside them."""
+    github = Memory()
+    github.pull = replace(github.pull, fork=True)
+    assert give(github, commands.Plan()) == 3
+    assert github.dispatched == []
+    assert "`fork`" in github.reply
+
+
+def test_command__on_a_closed_pull_request_cleanup_is_served_and_plan_is_not() -> None:
+    github = Memory()
+    github.pull = replace(github.pull, open=False)
+    assert give(github, commands.Plan()) == 3
+    assert give(github, commands.Cleanup()) == 0
+    assert [mode["mode"] for _, _, mode in github.dispatched] == ["cleanup"]
+
+
+def test_command__status_says_what_the_marker_says() -> None:
+    github = Memory()
+    github.say(planned(phase="applied"))
+    assert give(github, commands.Status()) == 0
+    for fact in (f"`{PLAN[:12]}`", "applied", "Review", "`pr_142`", f"`{HEAD[:7]}`"):
+        assert fact in github.reply
+    assert github.calls == [
+        "permission",
+        "eyes",
+        "list_comments",
+        "my_login",
+        "create_comment",
+        "rocket",
+    ]
+    assert github.dispatched == []
+
+
+def test_command__status_with_a_plan_that_can_be_applied_gives_the_command() -> None:
+    github = Memory()
+    github.say(planned())
+    give(github, commands.Status())
+    assert f"`/sqlmesh apply {PLAN[:12]}`" in github.reply
+
+
+def test_command__status_does_not_believe_a_pasted_marker() -> None:
+    github = Memory()
+    github.say(planned(), author="mallory")
+    assert give(github, commands.Status()) == 0
+    assert "no plan" in github.reply
+    assert PLAN[:12] not in github.reply
+
+
+def test_command__help_lists_every_command_and_reacts_to_a_mistake_only() -> None:
+    github = Memory()
+    assert give(github, commands.Help()) == 0
+    assert all(line in github.reply for line in commands.USAGE)
+    assert github.calls == ["permission", "eyes", "create_comment"]
+    assert give(github, commands.Help("This verb is not known.")) == 2
+    assert "This verb is not known." in github.reply
+    assert github.calls[-1] == "-1"
+
+
+def test_command__a_missing_permission_of_the_token_is_named_in_the_reply() -> None:
+    missing = Refused(
+        "The token may not start the workflow: it lacks the permission `actions: write`.",
+        hint="Add `actions: write` under `permissions:` of the job.",
+        reason_code="missing_permission",
+    )
+    github = Memory(failing={"dispatch": missing})
+    assert give(github, commands.Plan()) == 3
+    assert "`actions: write`" in github.reply
+    assert "rocket" not in github.calls
+
+
+def test_command__goes_on_where_a_reaction_cannot_be_set() -> None:
+    github = Memory(failing={"eyes": GitHubUnavailable("no"), "rocket": GitHubUnavailable("no")})
+    assert give(github, commands.Plan()) == 0
+    assert len(github.dispatched) == 1
+
+
+def test_command__keeps_its_exit_code_where_the_reply_cannot_be_written() -> None:
+    github = Memory(role="read", failing={"create_comment": GitHubUnavailable("down")})
+    assert give(github, commands.Plan()) == 3
+
+
+def test_command__without_a_default_branch_starts_nothing() -> None:
+    github = Memory()
+    assert give(github, commands.Plan(), branch=None) == 3
+    assert github.dispatched == []
+    assert "`no_default_branch`" in github.reply
+
+
+_ATOMS = ("@team", "#12", "`", "```", "<img src=x>", "</details>", "|", "\n", "http://a.b", "](x)")
+_EVIL = st.lists(st.sampled_from(_ATOMS) | st.text(max_size=12), max_size=6).map(" ".join)
+
+
+@given(_EVIL, _EVIL)
+def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None:
+    context = make_context(marker=None)
+    plain = parse(reply.refused("permission", "words", "words", context))
+    shown = parse(reply.refused("permission", f"{message} words", f"{hint} words", context))
+    assert set(shown.tags - plain.tags) <= {"code"}
+    assert shown.links == plain.links
+    assert not [text for text in shown.plain if LIVE.search(text)]
+
+
+@given(_EVIL)
+def test_reply__of_a_marker_holds_no_markup_of_anybody_else(name: str) -> None:
+    """Our own marker names the environment; a person may have edited the comment."""
+    context = make_context(marker=None)
+    plain = parse(reply.status(make_marker(), context, comment_url=None))
+    marker = make_marker(env=f"pr {name}")
+    shown = parse(reply.status(marker, context, comment_url=None))
+    assert set(shown.tags - plain.tags) <= {"code"}
+    assert shown.tags["td"] == plain.tags["td"]
+    assert not [text for text in shown.plain if LIVE.search(text)]

@@ -1,0 +1,187 @@
+"""Comment commands: the grammar, and that any text at all is parsed without surprises."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_bot.commands import (
+    LONGEST_LINE,
+    LONGEST_REASON,
+    PREFIX,
+    USAGE,
+    Apply,
+    Cleanup,
+    Command,
+    Help,
+    Plan,
+    Status,
+    parse_command,
+)
+
+PLAN = "9f3c21aa01bc"
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("/sqlmesh plan", Plan()),
+        ("/sqlmesh plan\r\nplease, the base has moved", Plan()),
+        ("/sqlmesh  plan \t ", Plan()),
+        ("/sqlmesh\tplan", Plan()),
+        ("/sqlmesh cleanup", Cleanup()),
+        ("/sqlmesh status\n", Status()),
+        ("/sqlmesh help", Help()),
+        ("/sqlmesh help apply", Help()),
+        ("/sqlmesh", Help()),
+        ("/sqlmesh   \nx", Help()),
+        (f"/sqlmesh apply {PLAN}", Apply(PLAN)),
+        (f"/sqlmesh apply {PLAN.upper()}", Apply(PLAN)),
+        (f"/sqlmesh apply `{PLAN}`", Apply(PLAN)),
+        ("/sqlmesh apply 12345678", Apply("12345678")),
+        (f"/sqlmesh apply {'a' * 64}", Apply("a" * 64)),
+        (f'/sqlmesh apply {PLAN} --override "data is fake"', Apply(PLAN, "data is fake")),
+        (f"/sqlmesh apply {PLAN} --override “data is fake”", Apply(PLAN, "data is fake")),
+        (f'/sqlmesh apply --override "hot fix" {PLAN}', Apply(PLAN, "hot fix")),
+        (f"/sqlmesh apply {PLAN} --override urgent", Apply(PLAN, "urgent")),
+        (f"/sqlmesh apply {PLAN} --override=urgent", Apply(PLAN, "urgent")),
+        (f'/sqlmesh apply {PLAN} --override "a\u202eb\x07c"', Apply(PLAN, "a b c")),
+    ],
+)
+def test_parse_command__takes(body: str, command: Command) -> None:
+    assert parse_command(body) == command
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "\n/sqlmesh plan",
+        " /sqlmesh plan",
+        "> /sqlmesh plan",
+        "`/sqlmesh plan`",
+        "please /sqlmesh plan",
+        "/sqlmeshplan",
+        "/sqlmesh-plan",
+        "/SQLMesh plan",
+        "/sqlmesh\u00a0plan",
+        "/sqlmesh\u2028plan",
+        "/sqlmesh\x0bplan",
+        "\ufeff/sqlmesh plan",
+        "/deploy",
+        "<!-- sqlmesh-plan-review {} -->\n/sqlmesh plan",
+    ],
+)
+def test_parse_command__is_no_command(body: str) -> None:
+    assert parse_command(body) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("destroy", "This verb is not known."),
+        ("Plan", "This verb is not known."),
+        ("plan now", "`/sqlmesh plan` takes no arguments."),
+        ("cleanup pr_8", "`/sqlmesh cleanup` takes no arguments."),
+        ("status --all", "`/sqlmesh status` takes no arguments."),
+        ("apply", "`/sqlmesh apply` needs the id of the plan"),
+        ("apply 1234567", "A plan id has 8 to 64 hexadecimal digits"),
+        (f"apply {'a' * 65}", "A plan id has 8 to 64 hexadecimal digits"),
+        ("apply latest", "A plan id has 8 to 64 hexadecimal digits"),
+        (f"apply {PLAN} {PLAN}", "takes one plan id"),
+        (f"apply {PLAN} --force", "knows one option"),
+        (f"apply {PLAN} -y", "knows one option"),
+        (f"apply {PLAN} --override", "needs a reason"),
+        (f'apply {PLAN} --override ""', "needs a reason"),
+        (f'apply {PLAN} --override "  \u200b "', "needs a reason"),
+        (f"apply {PLAN} --override --override x", "needs a reason"),
+        (f"apply {PLAN} --override a --override b", "stands twice"),
+        (f'apply {PLAN} --override "unclosed', "A quote is not closed"),
+        (f'apply {PLAN} --override a"b', "A quote is not closed"),
+        (f'apply {PLAN} --override "a"b', "A quote is not closed"),
+        (f'apply {PLAN} --override "{"r" * (LONGEST_REASON + 1)}"', "The reason is longer"),
+        (f"help {'x' * LONGEST_LINE}", "The line is longer"),
+    ],
+)
+def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: str) -> None:
+    command = parse_command(f"{PREFIX} {line}")
+    assert isinstance(command, Help)
+    assert command.problem is not None
+    assert problem in command.problem
+
+
+def test_parse_command__every_usage_line_is_a_command() -> None:
+    lines = [
+        line.replace("<plan-id>", PLAN).translate(str.maketrans("", "", "[]")) for line in USAGE
+    ]
+    parsed = [parse_command(line) for line in lines]
+    assert parsed == [Plan(), Apply(PLAN, "reason"), Cleanup(), Status(), Help()]
+
+
+WORDS = st.sampled_from(
+    [
+        "plan",
+        "apply",
+        "cleanup",
+        "status",
+        "help",
+        PLAN,
+        "--override",
+        '"',
+        "“",
+        "”",
+        "--",
+        "`",
+        "\\",
+    ]
+)
+LINES = st.lists(WORDS | st.text(max_size=8), max_size=8).map(" ".join)
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(st.text(max_size=60) | LINES.map(lambda line: f"{PREFIX} {line}"))
+def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
+    command = parse_command(body)
+    first = re.split("[\r\n]", body)[0]
+    assert (command is not None) == bool(re.match(rf"{PREFIX}([ \t]|\Z)", first))
+    match command:
+        case Apply(plan_id, override):
+            assert re.fullmatch(r"[0-9a-f]{8,64}", plan_id)
+            assert override is None or override.isprintable()
+            assert override is None or 0 < len(override) <= LONGEST_REASON
+        case Help(problem):
+            # Nothing of the comment comes back, so it cannot carry a mention or markup.
+            assert problem is None or set(problem) <= set(
+                string.ascii_letters + ' .,;:`/<>-"0123456789'
+            )
+            assert problem is None or "@" not in problem
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_parse_command__only_the_first_line_counts(below: str, other: str) -> None:
+    line = f'{PREFIX} apply {PLAN} --override "ok"'
+    assert (
+        parse_command(f"{line}\n{below}")
+        == parse_command(f"{line}\r\n{other}")
+        == Apply(PLAN, "ok")
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text("0123456789abcdefABCDEF", min_size=8, max_size=64),
+    st.none()
+    | st.text(string.ascii_letters + string.digits + " .,:;!?#@'-_/", min_size=1, max_size=80),
+)
+def test_parse_command__apply_round_trip(plan_id: str, reason: str | None) -> None:
+    option = "" if reason is None else f' --override "{reason}"'
+    command = parse_command(f"{PREFIX} apply {plan_id}{option}")
+    if reason is not None and (not reason.strip() or reason.strip().startswith("--")):
+        assert isinstance(command, Help)
+    else:
+        assert command == Apply(plan_id.lower(), None if reason is None else reason.strip())

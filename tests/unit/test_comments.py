@@ -1,0 +1,606 @@
+"""The sticky comment: its hidden marker, which comment is ours, and who may write over it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, get_args
+
+import cmarkgfm
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_bot.contracts.comment import Marker, Phase, PlanHistoryEntry
+from ci_bot.contracts.plan import Window
+from ci_bot.github.port import (
+    PER_PAGE,
+    Comment,
+    GitHub,
+    NotFound,
+    Permission,
+    PullRequest,
+    PullState,
+    Reaction,
+)
+from ci_bot.github.sticky import FRESH_SECONDS, Sticky
+from ci_bot.github.sticky_rules import Found, Verdict, candidates, choose, decide
+from ci_bot.rendering.marker import CLOSING, LONGEST, OPENING, decode, encode
+
+ME = "github-actions[bot]"
+KEY = "analytics/spark_prod"
+HEAD, NEXT_HEAD = "a" * 40, "b" * 40
+
+
+def marker(**changes: Any) -> Marker:
+    facts: dict[str, Any] = {
+        "key": KEY,
+        "pr": 7,
+        "head": HEAD,
+        "env": "pr_7",
+        "phase": "planned",
+        "run_id": 100,
+        "attempt": 1,
+        "valid_at": "2026-08-22T10:00:00Z",
+    }
+    return Marker(**{**facts, **changes})
+
+
+def body(text: str = "a report", **changes: Any) -> str:
+    return f"{encode(marker(**changes))}\n{text}"
+
+
+def comment(number: int = 1, text: str | None = None, **changes: Any) -> Comment:
+    facts: dict[str, Any] = {
+        "id": number,
+        "number": 7,
+        "body": body() if text is None else text,
+        "author": ME,
+        "author_type": "Bot",
+        "created_at": "2026-08-22T10:00:00Z",
+        "updated_at": "2026-08-22T10:00:00Z",
+        "url": f"https://github.example/octo/flights/pull/7#issuecomment-{number}",
+    }
+    return Comment(**{**facts, **changes})
+
+
+WORDS = st.sampled_from(
+    ["-->", "--!>", "<!--", "<img src=x>", "@team", "#12", "`", "\\", '"', "\u202e"]
+)
+NAMES = st.lists(st.text(max_size=12) | WORDS, min_size=1, max_size=5).map("".join).filter(bool)
+SHAS = st.none() | st.text("0123456789abcdef", min_size=40, max_size=40)
+PLANS = st.none() | st.text("0123456789abcdef", min_size=64, max_size=64)
+TIMES = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "Z")
+DECISIONS = st.none() | st.sampled_from(["go", "review", "no_go", "no_changes"])
+MARKERS = st.builds(
+    Marker,
+    key=NAMES,
+    pr=st.integers(0, 2**40),
+    head=SHAS,
+    base=SHAS,
+    merge=SHAS,
+    env=NAMES,
+    plan=PLANS,
+    window=st.none()
+    | st.builds(Window, start=st.none() | TIMES, end=st.none() | TIMES, execution_time=TIMES),
+    phase=st.sampled_from(get_args(Phase)),
+    decision=DECISIONS,
+    run_id=st.integers(0, 2**40),
+    attempt=st.integers(1, 99),
+    valid_at=TIMES,
+    report_sha256=st.none() | NAMES,
+    report_run=st.none() | st.integers(0, 2**40),
+    cut=st.lists(NAMES, max_size=3),
+    history=st.lists(
+        st.builds(
+            PlanHistoryEntry,
+            at=TIMES,
+            head=SHAS,
+            plan=PLANS,
+            decision=DECISIONS,
+            run=st.none() | NAMES,
+        ),
+        max_size=3,
+    ),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(MARKERS, st.text(max_size=40))
+def test_marker__round_trip(written: Marker, below: str) -> None:
+    line = encode(written)
+    assert decode(line) == written
+    assert decode(f"{line}\r\n{below}") == written
+    assert decode(f"{line}\n{below}") == written
+
+
+def is_one_html_comment(line: str) -> bool:
+    """Whether GitHub's own Markdown parser sees one HTML comment, and then an ordinary word."""
+    html = cmarkgfm.github_flavored_markdown_to_html(
+        f"{line}\nword\n", options=cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE
+    )
+    return (
+        html.startswith(f"{line}\n")
+        and html.count("<!--") == html.count("-->") == 1
+        and re.sub(r"<!--.*?-->", "", html).strip() == "<p>word</p>"
+    )
+
+
+def means_nothing_to_github(line: str) -> bool:
+    """Whether nothing between the ends could close, mention, refer, or reorder."""
+    inside = line.removeprefix(OPENING).removesuffix(CLOSING)
+    return inside.isascii() and not set(inside) & set("<>-@#&`*~|!\n\r\t")
+
+
+@settings(max_examples=200, deadline=None)
+@given(MARKERS)
+def test_marker__is_one_html_comment_and_nothing_else(written: Marker) -> None:
+    assert is_one_html_comment(encode(written))
+
+
+@settings(max_examples=200, deadline=None)
+@given(MARKERS)
+def test_marker__holds_only_characters_that_mean_nothing_to_github(written: Marker) -> None:
+    line = encode(written)
+    assert means_nothing_to_github(line)
+    assert json.loads(line.removeprefix(OPENING).removesuffix(CLOSING))["v"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["-->", "x--><img src=x onerror=y>", "<!--", "a-->\n@team", "--><!--"]
+)
+def test_marker__without_its_escape_the_properties_do_not_hold(name: str) -> None:
+    """What the two tests above guard: the same line, with `escape` replaced by identity."""
+    plain = OPENING + marker(key=name).model_dump_json() + CLOSING
+    assert not (is_one_html_comment(plain) and means_nothing_to_github(plain))
+    assert not means_nothing_to_github(plain)
+    assert is_one_html_comment(encode(marker(key=name)))
+
+
+def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> None:
+    entry = PlanHistoryEntry(
+        at="2026-08-22T10:00:00Z", head=HEAD, plan=None, decision="go", run="x" * 900
+    )
+    history = [entry.model_copy(update={"run": f"{n}" + "\u202e" * 900}) for n in range(20)]
+    kept = decode(encode(marker(history=history)))
+    assert kept is not None
+    assert 0 < len(kept.history) < 20
+    assert kept.history == history[-len(kept.history) :]
+    assert len(encode(marker(history=history))) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no marker",
+        " " + encode(marker()),
+        "text first\n" + encode(marker()),
+        encode(marker()).removesuffix(CLOSING),
+        encode(marker()) + " more",
+        OPENING + CLOSING,
+        OPENING + "{}" + CLOSING,
+        OPENING + "[1]" + CLOSING,
+        OPENING + '{"a":' * 20_000 + CLOSING,
+        OPENING + "[" * 9_000 + CLOSING,
+        OPENING + "9" * 5_000 + CLOSING,
+        OPENING + " " * LONGEST + CLOSING,
+        encode(marker()).replace('"v":1', '"v":2'),
+        encode(marker()).replace('"pr":7', '"pr":"7"'),
+        encode(marker()).replace('"pr":7', '"pr":-7'),
+        encode(marker()).replace('"pr":7', '"pr":7,"more":1'),
+        encode(marker()).replace('"pr":7', '"pr":NaN'),
+        encode(marker()).replace("planned", "plan\u0000ned"),
+        OPENING + marker(key="a-->b").model_dump_json() + CLOSING,
+        encode(marker()).replace("sqlmesh-plan-review", "other-tool"),
+    ],
+)
+def test_decode__what_cannot_be_believed_is_nothing(text: str) -> None:
+    assert decode(text) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300) | st.text(max_size=80).map(lambda text: OPENING + text + CLOSING))
+def test_decode__any_text_is_a_marker_or_nothing(text: str) -> None:
+    found = decode(text)
+    assert found is None or decode(encode(found)) == found
+
+
+def ours(*comments: Comment) -> list[int]:
+    mine = choose(candidates(comments, number=7, key=KEY), ME)
+    return [] if mine is None else [each.comment.id for each in (mine.kept, *mine.extra)]
+
+
+def test_choose__is_by_marker_and_author() -> None:
+    assert ours(comment(1, "hello"), comment(2), comment(3, "bye")) == [2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        comment(1, author="mallory", author_type="User"),
+        comment(1, author="github-actions", author_type="User"),
+        comment(1, author="github-actions[bot]x"),
+        comment(1, author="ghost"),
+        comment(1, minimized=True),
+        comment(1, body(key="analytics/spark_prod2")),
+        comment(1, body(key="analytics/spark")),
+        comment(1, body(key=KEY.upper())),
+        comment(1, body(pr=70)),
+        comment(1, "quote\n" + body()),
+    ],
+)
+def test_choose__leaves_others_alone(other: Comment) -> None:
+    assert ours(other) == []
+    assert ours(other, comment(2)) == [2]
+
+
+def test_choose__ignores_the_case_of_logins_as_github_does() -> None:
+    mine = choose(candidates([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot")
+    assert mine is not None
+
+
+def test_choose__of_several_keeps_the_oldest() -> None:
+    assert ours(comment(30), comment(10), comment(20)) == [10, 20, 30]
+
+
+def verdict(
+    old: dict[str, Any], new: dict[str, Any], *, current_head: str | None = None
+) -> Verdict:
+    text = body(**new)
+    decoded = decode(text)
+    assert decoded is not None
+    there = Found(comment=comment(1, body(**old)), marker=marker(**old))
+    return decide(there, decoded, text, current_head=current_head)
+
+
+WRITE = Verdict(True, "new")
+EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # The same run goes on, whatever its clock says.
+        ({"phase": "planning"}, {"phase": "planned"}, WRITE),
+        ({"phase": "planning", "valid_at": LATE}, {"phase": "planned", "valid_at": EARLY}, WRITE),
+        ({"attempt": 1}, {"attempt": 2}, WRITE),
+        ({"attempt": 2}, {"attempt": 1, "valid_at": LATE}, Verdict(False, "newer_run")),
+        # Two reviews: the younger run stays, also where the older one ends last.
+        ({"run_id": 100}, {"run_id": 101}, WRITE),
+        ({"run_id": 101}, {"run_id": 100, "valid_at": LATE}, Verdict(False, "newer_run")),
+        (
+            {"run_id": 101, "phase": "planning"},
+            {"run_id": 100, "valid_at": LATE},
+            Verdict(False, "newer_run"),
+        ),
+        # A review that was slow does not hide an apply that ran meanwhile.
+        (
+            {"run_id": 101, "phase": "applied", "valid_at": LATE},
+            {"run_id": 100, "valid_at": EARLY},
+            Verdict(False, "newer_facts"),
+        ),
+        # An apply that waited in its queue shows its end, although a review is the younger run.
+        (
+            {"run_id": 102, "phase": "planned", "valid_at": EARLY},
+            {"run_id": 101, "phase": "applied", "valid_at": LATE},
+            WRITE,
+        ),
+        # A review repeated by hand keeps its old run id; its facts are the later ones.
+        (
+            {"run_id": 101, "valid_at": EARLY},
+            {"run_id": 100, "attempt": 2, "valid_at": LATE},
+            WRITE,
+        ),
+        (
+            {"run_id": 100, "attempt": 2, "valid_at": LATE},
+            {"run_id": 101, "valid_at": EARLY},
+            Verdict(False, "newer_facts"),
+        ),
+        # The tombstone stays, and a pull request that is reopened gets its review.
+        (
+            {"run_id": 101, "phase": "closed", "valid_at": LATE},
+            {"run_id": 100, "valid_at": EARLY},
+            Verdict(False, "newer_facts"),
+        ),
+        (
+            {"run_id": 101, "phase": "closed", "valid_at": EARLY},
+            {"run_id": 102, "valid_at": LATE},
+            WRITE,
+        ),
+        # Fractions of a second count, and equal times are decided by the run.
+        (
+            {"run_id": 0, "valid_at": "2026-08-22T10:00:00.5Z"},
+            {"run_id": 0, "valid_at": "2026-08-22T10:00:00Z"},
+            Verdict(False, "newer_facts"),
+        ),
+        (
+            {"run_id": 101, "phase": "applied"},
+            {"run_id": 100, "phase": "applied"},
+            Verdict(False, "newer_facts"),
+        ),
+        ({"run_id": 0, "head": HEAD}, {"run_id": 0, "head": NEXT_HEAD}, WRITE),
+    ],
+)
+def test_decide__table(old: dict[str, Any], new: dict[str, Any], expected: Verdict) -> None:
+    assert verdict(old, new) == expected
+
+
+def test_decide__facts_of_the_current_head_stay() -> None:
+    """An apply of the head before ends after the review of the new one: its late facts are old."""
+    old = {"run_id": 102, "head": NEXT_HEAD, "valid_at": EARLY}
+    new = {"run_id": 101, "head": HEAD, "phase": "applied", "valid_at": LATE}
+    assert verdict(old, new, current_head=NEXT_HEAD) == Verdict(False, "newer_head")
+    assert verdict(old, new, current_head=HEAD) == WRITE
+    assert verdict(old, {**new, "phase": "closed"}, current_head=NEXT_HEAD) == WRITE
+
+
+def test_decide__unchanged_body_is_not_sent() -> None:
+    assert verdict({}, {}) == Verdict(False, "unchanged")
+    there = Found(comment=comment(1, body("a\nb").replace("\n", "\r\n") + "\r\n"), marker=marker())
+    assert decide(there, marker(), body("a\nb")) == Verdict(False, "unchanged")
+    assert decide(there, marker(), body("a\nc")) == WRITE
+
+
+class MemoryGitHub:
+    """The port with comments in memory. It counts what a real client would send."""
+
+    def __init__(self, me: str = ME) -> None:
+        self.me = me
+        self.held: dict[int, Comment] = {}
+        self.asked: list[str] = []
+        self._login: str | None = None
+        self._numbers = itertools.count(1)
+
+    def add(self, text: str, author: str = ME, *, minimized: bool = False) -> int:
+        number = next(self._numbers)
+        self.held[number] = comment(number, text, author=author, minimized=minimized)
+        return number
+
+    def bodies(self) -> list[str]:
+        return [each.body for each in self.held.values() if each.author == self.me]
+
+    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
+        everything = list(self.held.values())
+        for start in range((first_page - 1) * PER_PAGE, max(len(everything), 1), PER_PAGE):
+            self.asked.append("list")
+            yield from everything[start : start + PER_PAGE]
+
+    def get_comment(self, comment_id: int) -> Comment:
+        self.asked.append("get")
+        return self._held(comment_id)
+
+    def create_comment(
+        self, number: int, body: str, *, is_it: Callable[[Comment], bool] | None = None
+    ) -> Comment:
+        self.asked.append("create")
+        self._login = self.me
+        return self.held[self.add(body, self.me)]
+
+    def update_comment(self, comment_id: int, body: str) -> Comment:
+        self.asked.append("update")
+        there = self._held(comment_id)
+        self.held[comment_id] = comment(comment_id, body, author=there.author)
+        return self.held[comment_id]
+
+    def delete_comment(self, comment_id: int) -> None:
+        self.asked.append("delete")
+        self.held.pop(comment_id, None)
+
+    def my_login(self) -> str:
+        if self._login is None:
+            self.asked.append("who")
+            self._login = self.me
+        return self._login
+
+    def _held(self, comment_id: int) -> Comment:
+        if comment_id not in self.held:
+            raise NotFound("no such comment")
+        return self.held[comment_id]
+
+    def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
+        raise NotImplementedError
+
+    def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
+        raise NotImplementedError
+
+    def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
+        raise NotImplementedError
+
+    def changed_files(self, number: int) -> list[str] | None:
+        raise NotImplementedError
+
+    def permission(self, login: str) -> Permission:
+        raise NotImplementedError
+
+    def add_reaction(self, comment_id: int, content: Reaction) -> None:
+        raise NotImplementedError
+
+    def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:
+        raise NotImplementedError
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def later(self, seconds: float = FRESH_SECONDS + 1) -> None:
+        self.seconds += seconds
+
+
+def sticky(github: GitHub, clock: Clock) -> Sticky:
+    return Sticky(github, number=7, key=KEY, monotonic=clock)
+
+
+def test_publish__first_review_creates_one_comment_and_edits_it() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.add("Nice work", "ada")
+    run = sticky(github, clock)
+    assert run.find() is None
+    assert run.publish(body("planning", phase="planning")).action == "created"
+    clock.later()
+    published = run.publish(body("planned"))
+    assert published.action == "updated"
+    assert github.bodies() == [body("planned")]
+    assert github.asked == ["list", "create", "list", "update"]
+
+
+def test_publish__later_review_finds_the_comment_and_edits_it() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    number = github.add(body("old", run_id=90))
+    run = sticky(github, clock)
+    found = run.find()
+    assert found is not None
+    assert found.marker.run_id == 90
+    run.publish(body("planning", phase="planning"))
+    clock.later()
+    assert run.publish(body("planned")).comment.id == number
+    run.note("The decision is now Review.")
+    assert github.bodies() == [body("planned"), "The decision is now Review."]
+    assert github.asked == ["list", "who", "update", "get", "update", "create"]
+    assert len([each for each in github.asked if each in ("update", "create")]) == 3
+
+
+def test_publish__finds_the_comment_on_a_later_page() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    for _ in range(2 * PER_PAGE + 5):
+        github.add(body("forged"), "mallory")
+    number = github.add(body("ours", run_id=90))
+    assert sticky(github, clock).publish(body("new")).comment.id == number
+    assert github.asked == ["list", "list", "list", "who", "update"]
+
+
+def test_publish__forged_marker_is_no_comment_of_ours() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    forged = github.add(body("forged", run_id=10**9, valid_at="2999-01-01T00:00:00Z"), "mallory")
+    assert sticky(github, clock).publish(body("real")).action == "created"
+    assert github.held[forged].body.endswith("forged")
+
+
+def test_publish__minimised_comment_is_followed_by_a_new_one() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.add(body("hidden", run_id=90), minimized=True)
+    assert sticky(github, clock).publish(body("new")).action == "created"
+
+
+def test_publish__unchanged_body_is_not_sent() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.add(body("same"))
+    assert sticky(github, clock).publish(body("same")).action == "unchanged"
+    assert github.asked == ["list", "who"]
+
+
+def test_publish__older_run_that_ends_last_writes_nothing() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    old, young = sticky(github, clock), sticky(github, clock)
+    old.publish(body("planning", phase="planning", run_id=100))
+    clock.later()
+    young.publish(body("planning anew", phase="planning", run_id=101, head=NEXT_HEAD))
+    young.publish(body("planned anew", run_id=101, head=NEXT_HEAD))
+    clock.later()
+    published = old.publish(body("planned", run_id=100, valid_at=LATE))
+    assert (published.action, published.why) == ("superseded", "newer_run")
+    assert github.bodies() == [body("planned anew", run_id=101, head=NEXT_HEAD)]
+
+
+@pytest.mark.parametrize("order", sorted(set(itertools.permutations("aabb"))))
+def test_publish__two_runs_leave_one_comment_of_the_younger(order: tuple[str, ...]) -> None:
+    """Both runs have looked before either writes: the worst moment, in every order of writes."""
+    github, clock = MemoryGitHub(), Clock()
+    runs = {"a": sticky(github, clock), "b": sticky(github, clock)}
+    ids = {"a": 100, "b": 101}
+    for run in runs.values():
+        assert run.find() is None
+    done: list[str] = []
+    for name in order:
+        phase = "planned" if name in done else "planning"
+        done.append(name)
+        runs[name].publish(body(f"{phase} by {name}", phase=phase, run_id=ids[name]))
+        clock.later()
+    assert github.bodies() == [body("planned by b", phase="planned", run_id=101)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=12), st.booleans())
+def test_publish__any_interleaving_shows_the_youngest_run_that_wrote(
+    order: list[str], together: bool
+) -> None:
+    github, clock = MemoryGitHub(), Clock()
+    runs = {name: sticky(github, clock) for name in "abc"}
+    ids = {"a": 100, "b": 101, "c": 102}
+    if together:
+        for run in runs.values():
+            run.find()
+    for turn, name in enumerate([*order, *order]):
+        runs[name].publish(body(f"{turn}", run_id=ids[name]))
+        clock.later()
+    (shown,) = github.bodies()
+    found = decode(shown)
+    assert found is not None
+    assert found.run_id == max(ids[name] for name in order)
+
+
+def test_publish__comment_deleted_meanwhile_is_written_anew() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    number = github.add(body("old", run_id=90))
+    run = sticky(github, clock)
+    run.find()
+    del github.held[number]
+    assert run.publish(body("new")).action == "created"
+    assert github.bodies() == [body("new")]
+    clock.later()
+    github.held.clear()
+    assert run.publish(body("newer", phase="no_changes")).action == "created"
+
+
+def test_publish__comment_minimised_meanwhile_is_followed_by_a_new_one() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    number = github.add(body("old", run_id=90))
+    run = sticky(github, clock)
+    run.publish(body("planning", phase="planning"))
+    github.held[number] = comment(number, body("planning", phase="planning"), minimized=True)
+    clock.later()
+    assert run.publish(body("planned")).action == "created"
+
+
+def test_publish__marker_broken_by_hand_is_mended() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    number = github.add(body("old", run_id=90))
+    run = sticky(github, clock)
+    run.publish(body("planning", phase="planning"))
+    github.held[number] = comment(number, "somebody edited this")
+    clock.later()
+    assert run.publish(body("planned")).comment.id == number
+    assert github.bodies() == [body("planned")]
+
+
+def test_publish__second_comment_of_ours_is_removed_and_others_stay() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    kept = github.add(body("old", run_id=90))
+    note = github.add("The decision is now Review.")
+    other = github.add(body("other project", key="other"))
+    extra = github.add(body("twice", run_id=90))
+    sticky(github, clock).publish(body("new"))
+    assert extra not in github.held
+    assert {kept, note, other} <= github.held.keys()
+
+
+@pytest.mark.parametrize("text", ["no marker", body(key="other"), body(pr=8)])
+def test_publish__body_that_could_not_be_found_again_is_a_mistake(text: str) -> None:
+    github = MemoryGitHub()
+    with pytest.raises(ValueError, match="must be the marker"):
+        sticky(github, Clock()).publish(text)
+    assert github.asked == []
+
+
+def test_note__with_a_marker_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="must not carry"):
+        sticky(MemoryGitHub(), Clock()).note(body())

@@ -1,0 +1,174 @@
+"""The apply gate: every condition by itself, all of them together, and nobody gets around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_bot.contracts.comment import Marker
+from ci_bot.contracts.plan import Window
+from ci_bot.github.port import Permission, PullRequest
+from ci_bot.pull_request.gate import Request, unmet
+
+HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
+PLAN = "0123456789abcdef" * 4
+PULL = PullRequest(
+    number=7,
+    open=True,
+    merged=False,
+    draft=False,
+    mergeable=True,
+    head_sha=HEAD,
+    head_ref="feature",
+    head_repository="acme/warehouse",
+    base_sha=BASE,
+    base_ref="main",
+    merge_sha=OTHER,
+    author="author",
+    fork=False,
+    url="https://github.example/acme/warehouse/pull/7",
+)
+WINDOW = Window(start=None, end="2024-01-11T00:00:00Z", execution_time="2024-02-01T00:00:00Z")
+REQUEST = Request(
+    by="writer",
+    permission="write",
+    plan_id=PLAN[:12],
+    override_reason=None,
+    checked_out=(BASE, HEAD),
+)
+
+
+def marker(**changes: Any) -> Marker:
+    facts: dict[str, Any] = {
+        "key": "project",
+        "pr": 7,
+        "head": HEAD,
+        "env": "pr_7",
+        "plan": PLAN,
+        "window": WINDOW,
+        "phase": "planned",
+        "decision": "go",
+        "valid_at": "2024-02-01T00:00:00Z",
+    }
+    return Marker(**{**facts, **changes})
+
+
+MARKER = marker()
+
+
+def reasons(
+    request: Request = REQUEST, pull: PullRequest = PULL, known: Marker | None = MARKER
+) -> list[str]:
+    return [item.reason_code for item in unmet(request, pull, known)]
+
+
+def test_gate__with_every_condition_met__is_open() -> None:
+    assert reasons() == []
+    assert reasons(replace(REQUEST, plan_id=None)) == [], "without an id it is the reviewed plan"
+    assert reasons(replace(REQUEST, plan_id=PLAN)) == []
+    assert reasons(known=marker(decision="review")) == []
+    assert reasons(pull=replace(PULL, mergeable=None)) == [], "GitHub has not worked it out yet"
+
+
+@pytest.mark.parametrize(
+    ("request_", "pull", "known", "reason"),
+    [
+        (REQUEST, replace(PULL, open=False), MARKER, "closed"),
+        (REQUEST, replace(PULL, fork=True), MARKER, "fork"),
+        (REQUEST, replace(PULL, draft=True), MARKER, "draft"),
+        (REQUEST, replace(PULL, mergeable=False), MARKER, "conflict"),
+        (replace(REQUEST, permission="triage"), PULL, MARKER, "permission"),
+        (replace(REQUEST, permission="read"), PULL, MARKER, "permission"),
+        (replace(REQUEST, permission="none"), PULL, MARKER, "permission"),
+        (replace(REQUEST, override_reason="hurry"), PULL, MARKER, "override_permission"),
+        (REQUEST, PULL, None, "no_reviewed_plan"),
+        (REQUEST, PULL, marker(plan=None), "no_reviewed_plan"),
+        (REQUEST, PULL, marker(window=None), "no_reviewed_plan"),
+        (REQUEST, PULL, marker(head=OTHER), "head_moved"),
+        (REQUEST, replace(PULL, head_sha=OTHER), MARKER, "head_moved"),
+        (REQUEST, PULL, marker(head=None), "head_moved"),
+        (replace(REQUEST, checked_out=()), PULL, MARKER, "wrong_checkout"),
+        (replace(REQUEST, checked_out=(BASE, OTHER)), PULL, MARKER, "wrong_checkout"),
+        (replace(REQUEST, plan_id="f" * 12), PULL, MARKER, "unknown_plan"),
+        (replace(REQUEST, plan_id=PLAN[:7]), PULL, MARKER, "unknown_plan"),
+        (REQUEST, PULL, marker(decision="no_go"), "no_go"),
+    ],
+)
+def test_gate__names_the_one_condition_that_is_not_met(
+    request_: Request, pull: PullRequest, known: Marker | None, reason: str
+) -> None:
+    found = unmet(request_, pull, known)
+
+    assert [item.reason_code for item in found] == [reason]
+    assert found[0].message.endswith(".")
+    assert found[0].hint
+
+
+def test_gate__names_all_conditions__the_most_basic_first() -> None:
+    request = replace(REQUEST, permission="read", plan_id="f" * 12)
+    pull = replace(PULL, open=False, fork=True, draft=True, mergeable=False)
+
+    assert reasons(request, pull, marker(head=OTHER, decision="no_go")) == [
+        "closed",
+        "fork",
+        "draft",
+        "conflict",
+        "permission",
+        "head_moved",
+        "unknown_plan",
+        "no_go",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("permission", "expected"),
+    [
+        ("admin", []),
+        ("maintain", []),
+        ("write", ["override_permission"]),
+        ("triage", ["permission"]),
+    ],
+)
+def test_gate__a_no_go_is_overridden_by_a_maintainer_with_a_reason_only(
+    permission: Permission, expected: list[str]
+) -> None:
+    request = replace(REQUEST, permission=permission, override_reason="the blocker is known")
+
+    assert reasons(request, known=marker(decision="no_go")) == expected
+
+
+@settings(deadline=None)
+@given(
+    permission=st.sampled_from(["admin", "maintain", "write", "triage", "read", "none"]),
+    override=st.sampled_from([None, "hurry"]),
+    plan_id=st.sampled_from([None, PLAN, PLAN[:8], "f" * 12]),
+    head=st.sampled_from([HEAD, OTHER]),
+    decision=st.sampled_from(["go", "review", "no_go", "no_changes", None]),
+    flags=st.tuples(*[st.booleans()] * 3),
+)
+def test_gate__opens_for_nobody_whom_a_condition_stops(
+    permission: Permission,
+    override: str | None,
+    plan_id: str | None,
+    head: str,
+    decision: Any,
+    flags: tuple[bool, bool, bool],
+) -> None:
+    is_open, fork, draft = flags
+    request = replace(REQUEST, permission=permission, plan_id=plan_id, override_reason=override)
+    pull = replace(PULL, open=is_open, fork=fork, draft=draft, head_sha=head)
+
+    opened = unmet(request, pull, marker(decision=decision)) == []
+
+    writer = permission in ("admin", "maintain", "write")
+    maintainer = permission in ("admin", "maintain")
+    assert opened == (
+        (is_open and not fork and not draft)
+        and (writer and (override is None or maintainer))
+        and (head == HEAD and plan_id != "f" * 12)
+        and (decision != "no_go" or override is not None)
+    )

@@ -1,0 +1,244 @@
+"""The retry policy and the words for failures, as tables. Times go in, decisions come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.github.failures import plain, to_error
+from ci_bot.github.port import NotFound
+from ci_bot.github.retry import HURRIED, PATIENT, Again, Failure, Limits, Stop, classify, decide
+from ci_bot.github.urls import safe_api_url, safe_download_url
+
+NOW = 1_787_000_000.0  # 2026-08-17 20:53:20 UTC
+
+
+def failure(
+    status: int | None, message: str = "", headers: Mapping[str, str] | None = None
+) -> Failure:
+    return Failure(status=status, message=message, headers=headers or {})
+
+
+def after(
+    given_failure: Failure, *, tries: int = 1, spent: float = 0.0, limits: Limits = PATIENT
+) -> Again | Stop:
+    return decide(given_failure, tries=tries, spent=spent, now=NOW, jitter=0.0, limits=limits)
+
+
+LIMITED = {"x-ratelimit-remaining": "0"}
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "headers", "kind"),
+    [
+        (None, "no answer in time", {}, "broken"),
+        (500, "", {}, "broken"),
+        (502, "", {}, "broken"),
+        (503, "", {"retry-after": "1"}, "broken"),
+        (504, "", {}, "broken"),
+        (408, "", {}, "broken"),
+        (429, "", {}, "limited"),
+        (403, "API rate limit exceeded for installation ID 1.", {}, "limited"),
+        (403, "You have exceeded a secondary rate limit.", {}, "limited"),
+        (403, "Please wait a few minutes before you try again.", {}, "limited"),
+        (403, "Forbidden", {"retry-after": "30"}, "limited"),
+        (403, "Forbidden", LIMITED, "limited"),
+        (403, "Resource not accessible by integration", {}, "final"),
+        (403, "Resource not accessible by integration", {"x-ratelimit-remaining": "9"}, "final"),
+        (400, "", {}, "final"),
+        (401, "Bad credentials", {}, "final"),
+        (404, "Not Found", {}, "final"),
+        (422, "Validation Failed", {}, "final"),
+        (301, "", {}, "final"),
+    ],
+)
+def test_classify__table(
+    status: int | None, message: str, headers: dict[str, str], kind: str
+) -> None:
+    assert classify(failure(status, message, headers)) == kind
+
+
+@pytest.mark.parametrize(
+    ("what", "tries", "step"),
+    [
+        # A server or network that fails: 1, 2, 4, 8 seconds, then the end.
+        (failure(502), 1, Again(1)),
+        (failure(502), 2, Again(2)),
+        (failure(None), 4, Again(8)),
+        (failure(None), 5, Stop()),
+        # What GitHub asks for is what is waited, and never nothing.
+        (failure(503, headers={"retry-after": "7"}), 1, Again(7)),
+        (failure(429, headers={"retry-after": "1"}), 1, Again(1)),
+        (failure(429, headers={"retry-after": "0"}), 1, Again(1)),
+        (failure(403, headers={"retry-after": "120"}), 1, Again(120)),
+        (failure(403, headers={"retry-after": "121"}), 1, Stop(NOW + 121)),
+        (failure(429, headers={"retry-after": "3600"}), 1, Stop(NOW + 3600)),
+        (
+            failure(429, headers={"retry-after": "Mon, 17 Aug 2026 20:53:50 GMT"}),
+            1,
+            Again(30),
+        ),
+        # A header that is nonsense is as none: a minute, as GitHub asks then, and no second one.
+        (failure(429, headers={"retry-after": "soon"}), 1, Again(60)),
+        (failure(429, headers={"retry-after": "٣"}), 1, Again(60)),
+        (failure(429), 1, Again(60)),
+        (failure(403, "secondary rate limit: exceeded a secondary rate limit"), 1, Again(60)),
+        # The primary limit: until its reset and a second, if that is near.
+        (failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW + 9:.0f}"}), 1, Again(10)),
+        (failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW - 9:.0f}"}), 1, Again(1)),
+        (
+            failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW + 1800:.0f}"}),
+            1,
+            Stop(NOW + 1801),
+        ),
+        # What does not get better is not sent again.
+        (failure(403, "Resource not accessible by integration"), 1, Stop()),
+        (failure(401), 1, Stop()),
+        (failure(404), 1, Stop()),
+        (failure(422), 1, Stop()),
+    ],
+)
+def test_decide__table(what: Failure, tries: int, step: Again | Stop) -> None:
+    assert after(what, tries=tries) == step
+
+
+def test_decide__keeps_the_budget() -> None:
+    assert after(failure(502), tries=2, spent=177) == Again(2)
+    assert after(failure(502), tries=2, spent=179) == Stop()
+    assert after(failure(429, headers={"retry-after": "100"}), spent=100) == Stop(NOW + 100)
+
+
+def test_decide__hurried_does_not_wait() -> None:
+    assert after(failure(502), limits=HURRIED) == Stop()
+    assert after(failure(429, headers={"retry-after": "1"}), limits=HURRIED) == Stop(NOW + 1)
+
+
+HEADERS = st.dictionaries(
+    st.sampled_from(["retry-after", "x-ratelimit-reset", "x-ratelimit-remaining"]),
+    st.text(max_size=20) | st.integers().map(str) | st.sampled_from(["0", "-5", "1e400", "٣"]),
+)
+
+
+FAILURES = st.builds(
+    Failure,
+    status=st.none() | st.integers(300, 599),
+    message=st.text(max_size=20),
+    headers=HEADERS,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(FAILURES, st.integers(1, 9), st.floats(0, 500), st.floats(0, 1, exclude_max=True))
+def test_decide__every_wait_is_within_bounds(
+    what: Failure, tries: int, spent: float, jitter: float
+) -> None:
+    step = decide(what, tries=tries, spent=spent, now=NOW, jitter=jitter, limits=PATIENT)
+    if isinstance(step, Again):
+        assert tries < PATIENT.tries
+        assert 1 <= step.wait <= PATIENT.longest_wait
+        assert spent + step.wait <= PATIENT.budget
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "reason", "words"),
+    [
+        (failure(401, "Bad credentials"), BadInput, "bad_credentials", "does not accept the token"),
+        (
+            failure(403, "Resource not accessible by integration"),
+            Refused,
+            "missing_permission",
+            "lacks the permission `pull-requests: write`",
+        ),
+        (failure(403, "Issue is locked"), Refused, "conversation_locked", "is locked"),
+        (failure(404, "Not Found"), NotFound, "not_found", "finds nothing there"),
+        (failure(410, "Gone"), NotFound, "not_found", "finds nothing there"),
+        (failure(422, "body is too long"), BotError, "github_rejected", "body is too long"),
+        (failure(301), Refused, "redirected", "the token must not follow"),
+        (failure(307), Refused, "redirected", "the token must not follow"),
+        (failure(502), GitHubUnavailable, "github_unavailable", "answered with status 502"),
+        (
+            failure(None, "no answer in time"),
+            GitHubUnavailable,
+            "github_unavailable",
+            "api.x did not answer (no answer in time)",
+        ),
+        (failure(429), GitHubUnavailable, "rate_limited", "rate limit holds for a while"),
+    ],
+)
+def test_to_error__words_and_kind(what: Failure, kind: type, reason: str, words: str) -> None:
+    error = to_error(what, doing="write the comment", needs="pull-requests: write", host="api.x")
+    assert type(error) is kind
+    assert error.reason_code == reason
+    assert words in error.message
+    assert "write the comment" in error.message
+    assert error.hint
+
+
+def test_to_error__rate_limit_says_until_when() -> None:
+    error = to_error(failure(429), doing="x", needs="y", host="z", until=NOW + 3600)
+    assert "until 2026-08-17 21:53 UTC" in error.message
+    assert "far away" in to_error(failure(429), doing="x", needs="y", host="z", until=1e300).message
+
+
+def test_to_error__permission_hint_says_where_it_goes() -> None:
+    error = to_error(
+        failure(403, "Resource not accessible"), doing="x", needs="actions: write", host="z"
+    )
+    assert error.hint is not None
+    assert "Add `actions: write` under `permissions:`" in error.hint
+    assert "Resource not accessible" in error.hint
+
+
+@given(st.text(max_size=500))
+def test_plain__is_one_short_visible_line(text: str) -> None:
+    line = plain(text)
+    assert line.isprintable()
+    assert len(line) <= 200
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.github.com",
+        "https://github.example/api/v3",
+        "http://127.0.0.1:8080",
+        "http://localhost:1",
+        "http://[::1]:9",
+    ],
+)
+def test_safe_api_url__takes(url: str) -> None:
+    assert safe_api_url(url + "/") == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "api.github.com",
+        "http://api.github.com",
+        "http://127.0.0.1.example.com",
+        "http://localhost.example.com",
+        "https://user:word@api.github.com",
+        "https://api.github.com?x=1",
+        "https://api.github.com#x",
+        "https://",
+        "https://[::1",
+        "https://api.github.com:99999",
+        "ftp://127.0.0.1",
+        "file:///etc/passwd",
+    ],
+)
+def test_safe_api_url__refuses_what_a_token_must_not_go_to(url: str) -> None:
+    with pytest.raises(BadInput, match="API's URL"):
+        safe_api_url(url)
+
+
+def test_safe_download_url__takes_queries_but_no_plain_http() -> None:
+    assert safe_download_url("https://storage.example/a?sig=x")
+    assert safe_download_url("http://127.0.0.1:9/a?sig=x")
+    assert not safe_download_url("http://storage.example/a")
+    assert not safe_download_url("")

@@ -1,0 +1,305 @@
+"""Secrets go, in every form and from any pieces; SQL, hashes and names stay."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Callable
+from itertools import pairwise
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ci_bot.contracts.base import Failure
+from ci_bot.redaction import MASK, Redactor, encodings, secret_values
+from ci_bot.redaction.redactor import LINE_SEGMENT
+from tests.oracle.fuzzing import caught, fuzz
+
+TOKEN = "ghs_" + "Ab3dEf6hIj9lMn0pQr2tUv5xYz8bCd1fGh4j"
+PASSWORD = "p@ss/w'rd|\"x\\ü %"
+KNOWN = [TOKEN, PASSWORD, "first line of it\nsecond line of it", "overlapping", "lappings and"]
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow/IBAAK+CAQ\nEAabcd==\n-----END RSA PRIVATE KEY-----"
+
+# Built here and not written down, so that no scanner takes this file for a leak.
+TOKENS = [
+    TOKEN,
+    "gho_" + "a1B2" * 9,
+    "github_pat_" + "11AAAAAAA0" * 8,
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "xoxb-" + "123456789012-abcdefghijkl",
+    "eyJ" + "hbGciOiJIUzI1NiJ9" + "." + "eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0" + ".c2lnbmF0dXJl",
+    "dapi" + "0123456789abcdef" * 2,
+    "AIza" + "SyA-1234567890abcdefghijklmnopqrstu",
+    "glpat-" + "abcdefghij1234567890",
+    KEY,
+    KEY.replace("\n", "\\n"),
+]
+SURROUNDINGS = [
+    *(("password=", "&x=1"), ("'password': '", "'"), ("PGPASSWORD=", " psql"), ("pwd = ", "")),
+    *(
+        ("postgresql://bot:", "@db.internal:5432/state"),
+        ("jdbc:postgresql://h/d?password=", "&a=b"),
+    ),
+    *(("jdbc:sqlserver://h;user=a;password=", ";encrypt=true"), ("redis://:", "@cache")),
+    *(("Authorization: Basic ", ""), ("Authorization: Bearer ", ""), ('"client_secret": "', '",')),
+    *(("spark.hadoop.fs.s3a.secret.key=", ""), ("aws_secret_access_key = ", ""), ("--token ", "")),
+    *(("IDENTIFIED BY '", "'"), ("AccountKey=", ";End"), ('\\"password\\": \\"', '\\", \\"b\\"')),
+    *(("  password: ", ""), ("javax.jdo.option.ConnectionPassword=", ""), ("apiKey: '", "'")),
+]
+
+
+def leaks(redacted: str, secret: str) -> bool:
+    return any(form in redacted for form in encodings(secret) if len(form) >= 8)
+
+
+# --- known secrets --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("secret", [TOKEN, PASSWORD, "correct horse battery staple", "pässwörd😀x"])
+@pytest.mark.parametrize(
+    "encode",
+    [
+        str,
+        lambda text: base64.b64encode(text.encode()).decode(),
+        lambda text: base64.b64encode(b"user:" + text.encode()).decode(),
+        lambda text: base64.b64encode(b"x-access-token:" + text.encode() + b"@").decode(),
+        lambda text: base64.b64encode(b"ab" + text.encode() + b"cd").decode(),
+        lambda text: base64.urlsafe_b64encode(b"a" + text.encode() + b"xyz").decode(),
+        lambda text: base64.encodebytes(text.encode() * 3).decode(),
+        lambda text: quote(text, safe=""),
+        quote_plus,
+        lambda text: (
+            quote(text, safe="").lower() if text.isascii() and text == text.lower() else text
+        ),
+        lambda text: json.dumps({"a": text}),
+        lambda text: json.dumps(json.dumps({"a": text})),
+        lambda text: json.dumps({"a": text}, ensure_ascii=False),
+        shlex.quote,
+        repr,
+        lambda text: text.encode().hex(),
+        lambda text: text.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;"),
+        lambda text: "'" + text.replace("'", "''") + "'",
+    ],
+)
+def test_redact__known_secret_in_each_encoding(secret: str, encode: Callable[[str], str]) -> None:
+    text = f"before {encode(secret)} after"
+    redacted = Redactor([secret]).redact(text)
+    assert MASK in redacted
+    assert redacted.startswith("before ")
+    assert redacted.endswith(" after")
+    assert not leaks(redacted, secret)
+
+
+def test_redact__each_line_of_a_secret() -> None:
+    redactor = Redactor(["first line of it\nsecond line of it\nx"])
+    assert redactor.redact("a first line of it b") == "a *** b"
+    assert redactor.redact("- first line of it\n- second line of it\n") == "- ***\n- ***\n"
+
+
+def test_redact__secrets_that_overlap_both_go_whole() -> None:
+    assert Redactor(KNOWN).redact("<overlappings and>") == "<***>"
+
+
+def test_redact__short_secrets_only_as_words() -> None:
+    redactor = Redactor(["tiger", "prod", "abc", ""])
+    assert redactor.redact("tiger, tigers, prod, abc") == "***, tigers, prod, abc"
+
+
+def test_redactor__does_not_show_secrets() -> None:
+    assert TOKEN not in repr(Redactor([TOKEN]))
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_redact__token_shapes(token: str) -> None:
+    redacted = Redactor().redact(f"error: ({token}) was refused\n")
+    assert token not in redacted
+    assert redacted.startswith("error: (")
+    assert "Ab3dEf" not in redacted
+    assert "MIIEow" not in redacted
+
+
+@pytest.mark.parametrize(("before", "after"), SURROUNDINGS)
+def test_redact__values_in_pairs_and_urls(before: str, after: str) -> None:
+    secret = "S3cr3t-v4lue"
+    redacted = Redactor().redact(f"x {before}{secret}{after}")
+    assert secret not in redacted
+    assert redacted.startswith(f"x {before}"[: len(before) - 7])
+    assert redacted.endswith(after)
+
+
+def test_redact__url_password_with_at_sign() -> None:
+    assert Redactor().redact("postgres://u:p@ss:w@host/db") == "postgres://u:***@host/db"
+
+
+def test_redact__private_key_over_lines_and_text_goes_on_after_it() -> None:
+    diff = "\n".join(f"+    {line}" for line in KEY.split("\n"))
+    redacted = Redactor().redact(f"+key: |\n{diff}\n+next: value\nSELECT 1\n")
+    assert "MIIE" not in redacted
+    assert redacted.endswith("+next: value\nSELECT 1\n")
+
+
+def test_redact__a_key_that_only_begins_does_not_swallow_the_rest() -> None:
+    text = "-- looks for '-----BEGIN PRIVATE KEY-----' in comments\nSELECT a, b FROM t\n"
+    assert Redactor().redact(text).endswith("\nSELECT a, b FROM t\n")
+
+
+# --- what must stay -------------------------------------------------------------------------------
+
+HARMLESS = [
+    f"plan_id {hashlib.sha256(b'plan').hexdigest()}",
+    f'{{"plan":"{hashlib.sha256(b"x").hexdigest()}","key":"analytics/spark_prod","run_id":123456789}}',
+    f"snapshot sushi.orders fingerprint {hashlib.md5(b'x', usedforsecurity=False).hexdigest()}",
+    f"head {hashlib.sha1(b'x', usedforsecurity=False).hexdigest()}",
+    "sqlmesh__sushi.sushi__orders__2893710983__dev",
+    "SELECT a.token, b.password_hash FROM sessions AS a JOIN users AS b ON a.token = b.token",
+    "WHERE password IS NOT NULL AND u.secret = u.old_secret AND token = @token AND token = :token",
+    "CREATE TABLE t (password VARCHAR(20), token STRING, api_key text)",
+    "columns:\n  token: string\n  password: varchar\n  secret: bigint",
+    "password: {{ env_var('DB_PASSWORD') }}",
+    "password: ${{ secrets.DB_PASSWORD }}",
+    "password = os.environ['DB_PASSWORD']",
+    "connect(user=user, password=password, token=self.token)",
+    "`user_token`: breaking, `tokens.daily`: non-breaking, token: indirect",
+    "max_tokens=4096, tokens: 12, token=7, is_secret = true, password=NULL, password: '***'",
+    "https://github.com/org/repo/pull/7#issuecomment-1?a=b@c",
+    "s3a://bucket/path/part-00000-1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f.c000.snappy.parquet",
+    "git@github.com:org/repo.git and http://localhost:4040/jobs/",
+    "2026-01-01T00:00:00Z - 2026-01-02T00:00:00Z, 31 intervals, 4 batches",
+    "| `sushi.orders` | FULL | 2026-01-01 | breaking | 12.5 % |",
+    "unique_key (order_id), partitioned_by (ds), grain (id), primary_key = id, sort_key: ds",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "secretary = 'Ann'",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
+]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_redact__leaves_plans_sql_and_names_alone(text: str) -> None:
+    assert Redactor([TOKEN, PASSWORD]).redact(text) == text
+
+
+# --- any pieces, the same result ------------------------------------------------------------------
+
+fragments = st.sampled_from(
+    [
+        *(*KNOWN, *TOKENS, *HARMLESS),
+        *("".join((before, "S3cr3t-v4lue", after)) for before, after in SURROUNDINGS),
+        *(base64.b64encode(b"u:" + TOKEN.encode()).decode(), quote(PASSWORD), json.dumps(PASSWORD)),
+        *("\n", "\r\n", " ", "'", '"', ":", "=", "@", "//", "-----BEGIN PRIVATE KEY-----", "\\n"),
+        *("-----END PRIVATE KEY-----", "password", "token=", "ghs_", "eyJ", "x" * 40),
+    ]
+)
+texts = st.lists(st.one_of(fragments, st.text(max_size=4)), max_size=10).map("".join)
+cuts = st.lists(st.integers(min_value=0, max_value=2_000), max_size=8)
+REDACTOR = Redactor(KNOWN)
+
+
+def pieces(text: str, at: list[int]) -> list[str]:
+    borders = [0, *sorted(place % (len(text) + 1) for place in at), len(text)]
+    return [text[start:end] for start, end in pairwise(borders)]
+
+
+def by_stream(parts: list[str]) -> str:
+    stream = REDACTOR.stream()
+    return "".join(stream.feed(part) for part in parts) + stream.flush()
+
+
+def by_piece(parts: list[str]) -> str:
+    """What tfcmt does: each write on its own."""
+    return "".join(REDACTOR.redact(part) for part in parts)
+
+
+def pieces_do_not_matter(redact: Callable[[list[str]], str], text: str, at: list[int]) -> bool:
+    return redact(pieces(text, at)) == REDACTOR.redact(text)
+
+
+def nothing_known_is_left(redact: Callable[[str], str], text: str) -> bool:
+    return not any(leaks(redact(text), secret) for secret in KNOWN)
+
+
+@fuzz(10_000)
+@given(texts, cuts)
+@example("x" + TOKEN, [3, 7])
+@example(KEY, [10, 40, 60])
+def test_stream__any_pieces_give_the_same(text: str, at: list[int]) -> None:
+    assert pieces_do_not_matter(by_stream, text, at)
+
+
+@fuzz(5_000)
+@given(texts)
+def test_redact__nothing_known_is_left(text: str) -> None:
+    assert nothing_known_is_left(REDACTOR.redact, text)
+
+
+def test_mutation__redacting_each_piece_alone_is_caught() -> None:
+    assert caught(
+        st.tuples(texts, cuts), lambda pair: not pieces_do_not_matter(by_piece, pair[0], pair[1])
+    )
+
+
+def test_mutation__identity_is_caught() -> None:
+    assert caught(texts, lambda text: not nothing_known_is_left(str, text))
+
+
+@pytest.mark.parametrize("secret", [TOKEN, PASSWORD, KEY.replace("\n", "\\n")])
+@pytest.mark.parametrize("distance", [0, 1, 20, 60])
+def test_stream__secret_across_the_cut_of_an_endless_line(secret: str, distance: int) -> None:
+    text = "a " * ((LINE_SEGMENT - distance) // 2) + secret + " b" * LINE_SEGMENT
+    stream = Redactor(KNOWN).stream()
+    shown = [stream.feed(text[start : start + 4096]) for start in range(0, len(text), 4096)]
+    assert "".join(shown), "an endless line must not be held back for ever"
+    whole = "".join(shown) + stream.flush()
+    assert whole == Redactor(KNOWN).redact(text)
+    assert whole == text.replace(secret, MASK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 300_000, "eyJ" * 100_000, "a://" * 75_000, "token=\\\\\\" * 30_000, "ghs_" * 75_000],
+)
+def test_redact__hostile_text_ends(text: str) -> None:
+    assert len(Redactor(KNOWN).redact(text)) <= len(text)
+
+
+# --- documents and environments -------------------------------------------------------------------
+
+
+def test_document__every_string_of_a_contract() -> None:
+    failure = Failure(
+        stage="plan",
+        reason_code="x",
+        exit_code=1,
+        message=f"cannot open postgresql://bot:hunter22@db with {TOKEN}",
+        hint=None,
+        line=3,
+    )
+    redacted = Redactor([TOKEN]).document(failure)
+    assert redacted.message == "cannot open postgresql://bot:***@db with ***"
+    assert redacted == failure.model_copy(update={"message": redacted.message})
+
+
+def test_values__keys_and_nested_lists() -> None:
+    assert Redactor([TOKEN]).values({TOKEN: [1, None, [TOKEN, "ok"], {"a": True}]}) == {
+        MASK: [1, None, [MASK, "ok"], {"a": True}]
+    }
+
+
+def test_secret_values__by_name_and_by_shape() -> None:
+    environ = {
+        "DB_PASSWORD": "hunter22",
+        "AWS_REGION": "eu-central-1",
+        "AWS_SECRET_ACCESS_KEY": "abc/def",
+        "STATE_URL": "postgresql://bot:p%40ss@db/state",
+        "GOOGLE_APPLICATION_CREDENTIALS": "/secrets/gcp.json",
+        "GCP_CREDENTIALS": json.dumps({"type": "service_account", "private_key": KEY}),
+        "SPARK_HOME": "/opt/spark",
+        "EMPTY_TOKEN": "",
+    }
+    assert set(secret_values(environ)) == {"hunter22", "abc/def", "p%40ss", "p@ss", KEY}

@@ -1,0 +1,191 @@
+"""Inputs and runner variables: read as they are meant, or refused all at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_bot.errors import BadInput
+from ci_bot.settings import Inputs, env_name, environment_name, from_environ
+
+RUNNER = {
+    "GITHUB_REPOSITORY": "acme/warehouse",
+    "GITHUB_WORKSPACE": "/github/workspace",
+    "GITHUB_EVENT_NAME": "pull_request",
+    "GITHUB_EVENT_PATH": "/github/workflow/event.json",
+}
+
+
+def read(**inputs: str) -> Inputs:
+    """The inputs of a run, with underscores for dashes."""
+    given_ = {env_name(name.replace("_", "-")): value for name, value in inputs.items()}
+    return from_environ({**RUNNER, **given_}).inputs
+
+
+def problems(environ: dict[str, str]) -> str:
+    with pytest.raises(BadInput) as raised:
+        from_environ(environ)
+    assert raised.value.exit_code == 2
+    assert raised.value.hint is not None
+    return raised.value.message
+
+
+def test_inputs__that_are_empty__have_their_defaults() -> None:
+    empty = {env_name(name): "" for name in Inputs.names()}
+    blank = {env_name(name): " \n " for name in Inputs.names()}
+
+    assert from_environ({**RUNNER, **empty}).inputs == Inputs()
+    assert from_environ({**RUNNER, **blank}).inputs == Inputs()
+
+
+def test_inputs__lists_take_lines_and_blanks() -> None:
+    inputs = read(
+        project="warehouse\n\n  marts with space \n",
+        select_model="shop.orders  shop.revenue\nshop.customers, tag:daily",
+        allow_destructive="shop.orders",
+    )
+
+    assert inputs.project == ("warehouse", "marts with space")
+    assert inputs.select_model == ("shop.orders", "shop.revenue", "shop.customers", "tag:daily")
+    assert inputs.allow_destructive == ("shop.orders",)
+
+
+def test_inputs__numbers_and_switches() -> None:
+    inputs = read(
+        pr_number=" 17 ",
+        max_intervals="0",
+        max_executor_hours="2.5",
+        diff_tolerance="1e-6",
+        forward_only="true",
+        table_diff="false",
+        timeout_minutes="5",
+    )
+
+    assert (inputs.pr_number, inputs.max_intervals, inputs.max_executor_hours) == (17, 0, 2.5)
+    assert (inputs.forward_only, inputs.table_diff) == (True, False)
+    assert (inputs.diff_tolerance, inputs.timeout_minutes) == (1e-6, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("mode", "reviews", "must be one of auto, review, apply, cleanup, sweep"),
+        ("baseline", "prod", "must be one of auto, state, base-branch"),
+        ("fail-on", "low", "must be one of blocker, high, never"),
+        ("reclaim", "yes", "must be one of auto, never, always"),
+        ("environment-prefix", "PR", "must be lower case letters"),
+        ("environment-prefix", "7pr", "must be lower case letters"),
+        ("environment-prefix", "pr-", "must be lower case letters"),
+        ("forward-only", "True", "must be `true` or `false`"),
+        ("table-diff", "1", "must be `true` or `false`"),
+        ("pr-number", "0", "must be at least 1"),
+        ("pr-number", "-3", "must be a whole number"),
+        ("pr-number", "1.5", "must be a whole number"),
+        ("pr-number", "٣", "must be a whole number"),
+        ("pr-number", "9" * 30, "must be a whole number"),
+        ("min-intervals", "few", "must be a whole number"),
+        ("max-deletions", "0", "must be at least 1"),
+        ("timeout-minutes", "0", "must be at least 1"),
+        ("plan-id", "1234567", "must be 8 to 64 hexadecimal digits"),
+        ("plan-id", "g" * 12, "must be 8 to 64 hexadecimal digits"),
+        ("diff-tolerance", "-0.1", "must be a number from 0 up"),
+        ("diff-tolerance", "nan", "must be a number from 0 up"),
+        ("executor-hour-price", "inf", "must be a number from 0 up"),
+        ("max-executor-hours", "two", "must be a number"),
+    ],
+)
+def test_input__with_a_wrong_value__is_named_with_what_it_may_be(
+    name: str, value: str, says: str
+) -> None:
+    message = problems({**RUNNER, env_name(name): value})
+
+    assert f"input `{name}` {says}" in message
+    assert f"got {value[:60]!r}" in message
+
+
+def test_problems__come_all_in_one_message() -> None:
+    message = problems(
+        {
+            "GITHUB_API_URL": "ftp://github.example",
+            env_name("mode"): "x",
+            env_name("plan-id"): "x",
+            "CI_BOT_TYPO": "x",
+        }
+    )
+
+    for part in (
+        *("GITHUB_REPOSITORY", "GITHUB_WORKSPACE", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH"),
+        *("GITHUB_API_URL", "`mode`", "`plan-id`", "`CI_BOT_TYPO`"),
+    ):
+        assert part in message
+
+
+def test_unknown_input__is_named__and_what_the_image_sets_is_not() -> None:
+    assert "`CI_BOT_PROJEKT` is not an input" in problems({**RUNNER, "CI_BOT_PROJEKT": "."})
+
+    from_environ({**RUNNER, "CI_BOT_CONTAINER": "1", "CI_BOT_WORKER_PYTHON": "/usr/bin/python"})
+
+
+@pytest.mark.parametrize(
+    ("url", "fine"),
+    [
+        ("https://api.github.com", True),
+        ("https://github.example/api/v3", True),
+        ("http://127.0.0.1:8080", True),
+        ("http://localhost", True),
+        ("http://[::1]:8080", True),
+        ("http://github.example", False),
+        ("http://127.0.0.1.example", False),
+        ("file:///etc/passwd", False),
+        ("github.example", False),
+    ],
+)
+def test_api_url__gets_a_token_over_https_or_loopback_only(url: str, fine: bool) -> None:
+    environ = {**RUNNER, "GITHUB_API_URL": url}
+    if fine:
+        assert from_environ(environ).runner.api_url == url
+    else:
+        assert "no https address" in problems(environ)
+
+
+def test_runner__says_where_its_page_is() -> None:
+    runner = from_environ({**RUNNER, "GITHUB_RUN_ID": "42", "GITHUB_RUN_ATTEMPT": "2"}).runner
+
+    assert runner.run_url == "https://github.com/acme/warehouse/actions/runs/42"
+    assert runner.run_attempt == 2
+    assert from_environ(RUNNER).runner.run_url is None
+
+
+def test_actor__is_who_triggered_the_run_last() -> None:
+    both = {**RUNNER, "GITHUB_ACTOR": "first", "GITHUB_TRIGGERING_ACTOR": "second"}
+
+    assert from_environ(both).runner.actor == "second"
+    assert from_environ({**RUNNER, "GITHUB_ACTOR": "first"}).runner.actor == "first"
+
+
+def test_token__is_in_no_message_and_no_representation() -> None:
+    token = "ghs_" + "k" * 36
+    settings = from_environ({**RUNNER, env_name("github-token"): token})
+
+    assert settings.inputs.github_token == token
+    assert token not in repr(settings)
+    assert token not in problems({env_name("github-token"): token})
+
+
+def test_environment_name__is_made_of_prefix_and_number() -> None:
+    assert environment_name("pr", 17) == "pr_17"
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(Inputs.names()), st.text(max_size=40)))
+def test_inputs__of_any_text__are_read_or_refused(inputs: dict[str, str]) -> None:
+    environ = {**RUNNER, **{env_name(name): value for name, value in inputs.items()}}
+    try:
+        read_ = from_environ(environ)
+    except BadInput as error:
+        assert any(f"`{name}`" in error.message for name in inputs)
+        assert error.reason_code == "bad_input"
+    else:
+        assert read_.inputs.environment_prefix.islower()
+        assert read_.inputs.timeout_minutes >= 1

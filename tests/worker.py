@@ -1,0 +1,128 @@
+"""Asking the real worker in its real process, as the bot does, and keeping what it said."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ci_bot.activities import apply as applying
+from ci_bot.activities import cleanup as cleaning
+from ci_bot.activities import review as reviewing
+from ci_bot.bench import Bench, BenchOptions, Listener, open_bench, owner
+from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.messages import Progress
+from ci_bot.contracts.report import Report
+from ci_bot.process.signals import CancelToken
+from ci_bot.surroundings import of_this_process
+from tests.projects import Shop
+
+OWNER = "octo/shop"
+
+
+@dataclass
+class Heard:
+    """Progress and log of one request."""
+
+    progress: list[Progress] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def phases(self) -> list[str]:
+        return [step.phase for step in self.progress]
+
+
+class Client:
+    """Reviews, applies and cleans up one project through the worker process."""
+
+    def __init__(self, root: Path, projects: Sequence[str] = (".",), **options: Any) -> None:
+        self._options = BenchOptions(
+            checkout=root, projects=tuple(projects), own_machine=True, timeout_minutes=5, **options
+        )
+        self.heard = Heard()
+
+    def _with(self, action: Any) -> Any:
+        around = of_this_process()
+        cancel = CancelToken(clock=time.monotonic)
+        self.heard = Heard()
+        listener = Listener(on_progress=self.heard.progress.append, on_log=self.heard.log.append)
+        try:
+            with open_bench(self._options, around, cancel=cancel, listener=listener) as bench:
+                return action(bench)
+        finally:
+            cancel.close()
+
+    def review(self, environment: str, **options: Any) -> Report:
+        def act(bench: Bench) -> Report:
+            wanted = reviewing.ReviewOptions(
+                environment=environment,
+                owner=owner(OWNER),
+                commits=options.pop("commits", reviewing.Commits()),
+                **options,
+            )
+            return reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+
+        report: Report = self._with(act)
+        return report
+
+    def apply(self, environment: str, **options: Any) -> ApplyDocument:
+        document: ApplyDocument = self._with(
+            lambda bench: applying.apply(
+                bench,
+                applying.ApplyOptions(environment=environment, owner=owner(OWNER), **options),
+            )
+        )
+        return document
+
+    def cleanup(self, environment: str, **options: Any) -> CleanupDocument:
+        document: CleanupDocument = self._with(
+            lambda bench: cleaning.cleanup(
+                bench,
+                cleaning.CleanupOptions(
+                    environment=environment,
+                    environment_prefix="pr",
+                    owner=owner(OWNER),
+                    **options,
+                ),
+            )
+        )
+        return document
+
+
+def client(shop: Shop, **options: Any) -> Client:
+    """A client of the shop."""
+    return Client(shop.project, **options)
+
+
+def java_processes() -> set[int]:
+    """The JVMs of this machine that are children of nobody but us or our children."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                name = (entry / "comm").read_text().strip()
+            except OSError:
+                continue
+            if name == "java" and _descends(int(entry.name), os.getpid()):
+                found.add(int(entry.name))
+    return found
+
+
+def _descends(pid: int, ancestor: int) -> bool:
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return False
+        pid = int(stat.rpartition(")")[2].split()[1])
+    return False
+
+
+PYTHON = sys.executable
