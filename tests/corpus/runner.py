@@ -61,6 +61,8 @@ def score(corpus: Path, reports: Path) -> dict[str, Any]:
 
 def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Reviews the cases; yields id and decision (or the error) of each as it is done."""
+    # As in the worker's environment. With analytics on, every fork waits at its end to send them.
+    os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
     import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
 
     work = Path(tempfile.mkdtemp(prefix="corpus-"))
