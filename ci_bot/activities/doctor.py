@@ -5,8 +5,9 @@ from __future__ import annotations
 import ci_bot
 from ci_bot.bench import Bench, owner
 from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.doctor import DoctorCheck, DoctorDocument
+from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import DoctorAsk
+from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED
 
 
@@ -29,7 +30,7 @@ def doctor(bench: Bench, *, owner_name: str) -> DoctorDocument:
 
 def failed_document(failure: Failure) -> DoctorDocument:
     """The document of a worker that could not look at anything."""
-    check = DoctorCheck(
+    check = ProjectCheck(
         name="worker",
         status="fail",
         message=failure.message[:4_000],

@@ -6,18 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Line, Name, Seconds, Timings, Versions
-
-CheckStatus = Literal["ok", "warn", "fail"]
-
-
-class DoctorCheck(Contract):
-    """One part and how it is. `fix` says what to do, and is null where nothing needs doing."""
-
-    name: Name
-    status: CheckStatus
-    message: Line
-    fix: Line | None = None
+from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Seconds, Timings, Versions
+from ci_bot.contracts.plan import ProjectCheck
 
 
 class DoctorDocument(Contract):
@@ -25,7 +15,7 @@ class DoctorDocument(Contract):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["doctor"] = "doctor"
-    checks: list[DoctorCheck] = Field(min_length=1)
+    checks: list[ProjectCheck] = Field(min_length=1)
     configured: bool = Field(description="Whether the configuration could be read at all.")
     seconds: Seconds
     timings: Timings = Field(default_factory=dict)

@@ -164,7 +164,35 @@ class TableDiffCheck(Contract):
     not_run_because: Line | None = None
 
 
+class FormatCheck(Contract):
+    """Whether `sqlmesh format` would change the SQL files that the pull request touches."""
+
+    status: Literal["passed", "needs_format", "not_run"] = "not_run"
+    checked: Count = 0
+    left_out: Count = Field(default=0, description="Touched files beyond those that were checked.")
+    files: list[Name] = Field(default_factory=list)
+
+
+CheckStatus = Literal["ok", "warn", "fail", "not_run"]
+
+
+class ProjectCheck(Contract):
+    """One part of the project or its surroundings, and how it is.
+
+    `fix` says what to do, and is null where nothing needs doing.
+    """
+
+    name: Name
+    status: CheckStatus
+    message: Line
+    fix: Line | None = None
+
+
 class Checks(Contract):
+    project: list[ProjectCheck] = Field(
+        default_factory=list, description="Configuration, directories, versions, connections."
+    )
+    formatting: FormatCheck = Field(default_factory=FormatCheck)
     lint: LintCheck
     tests: TestsCheck
     audits: AuditsCheck

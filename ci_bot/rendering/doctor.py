@@ -7,7 +7,7 @@ from ci_bot.rendering import redaction, words
 from ci_bot.rendering.page import Page
 from ci_bot.rendering.redaction import Redact
 
-_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "not_run": "yellow"}
 
 
 def doctor_to_terminal(
@@ -24,7 +24,7 @@ def doctor_to_terminal(
         worst,
     )
     for check in clean.checks:
-        mark = check.status.ljust(4)
+        mark = check.status.replace("_", " ").ljust(4)
         page.item(f"{check.name}: {check.message}", mark=mark, color=_COLOURS[check.status])
         if check.fix:
             page.note(f"→ {check.fix}", indent=7)

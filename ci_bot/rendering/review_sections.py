@@ -75,6 +75,16 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
             ),
             2_500,
         ),
+        Share(
+            Rows(
+                "recommendations",
+                view.recommendations,
+                lambda text: f"1. {prose(text, limit)}",
+                "recommendations",
+                full,
+            ),
+            1_500,
+        ),
         Share(lines("notes", report.notes, "notes"), 800),
         Share(lines("basis", [report.cost.basis], "remarks"), 500),
         Share(table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),

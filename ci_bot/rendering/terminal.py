@@ -148,8 +148,15 @@ def _checks(checks: Checks) -> str:
         "off": "lint is off",
         "not_run": "lint not run",
     }
+    formatting = checks.formatting
+    formatted = {
+        "passed": "formatted" if formatting.checked else "nothing to format",
+        "needs_format": f"{words.count(len(formatting.files), 'file')} to format",
+        "not_run": "format not checked",
+    }
     later = "audits and data diff come with an apply"
-    return f"{tested[tests.status]} · {linted[lint.status]} · {later}"
+    parts = (tested[tests.status], linted[lint.status], formatted[formatting.status], later)
+    return " · ".join(parts)
 
 
 def _prod(view: ReviewView) -> str:

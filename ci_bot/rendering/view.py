@@ -10,6 +10,7 @@ from functools import cached_property
 from ci_bot.contracts.plan import Backfill, Change, Gap, Restatement
 from ci_bot.contracts.report import Report, Risk
 from ci_bot.rendering import commands, words
+from ci_bot.rendering.advice import recommendations
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.links import Links
 from ci_bot.rendering.markdown import SafeMarkdown
@@ -223,6 +224,11 @@ class ReviewView:
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
         return sorted(plan.backfill, key=lambda b: (-b.intervals, b.model)) if plan else []
+
+    @cached_property
+    def recommendations(self) -> list[str]:
+        """What to mend, most pressing first."""
+        return recommendations(self.report)
 
     @property
     def gaps(self) -> list[Gap]:

@@ -10,17 +10,20 @@ from ci_bot.contracts.plan import (
     AuditsCheck,
     Checks,
     Finding,
+    FormatCheck,
     LintCheck,
     TableDiffCheck,
     TestFailure,
     TestsCheck,
 )
+from ci_bot.worker import compat
 from ci_bot.worker.describe import Names
 from ci_bot.worker.planning import Planned
 from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock
 
 MAX_EVIDENCE = 1_000
+MAX_FORMATTED = 100
 LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
 
 
@@ -88,15 +91,57 @@ def unit_tests(context: Any, repository: Path) -> TestsCheck:
     )
 
 
+def formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
+    """Which SQL files `sqlmesh format` would change; of `touched`, or of all where that is None.
+
+    Nothing is written. Formatting a file parses it anew, so that a pull request which touches
+    hundreds has the first of them checked, and says so.
+    """
+    nodes = {
+        path: node
+        for node in [*context.models.values(), *context.standalone_audits.values()]
+        if (path := node._path) is not None
+        and path.suffix == ".sql"
+        and node.formatting is not False
+        and (touched is None or path in touched)
+    }
+    files = sorted(nodes)
+    checked = files if touched is None else files[:MAX_FORMATTED]
+    unformatted, unknown = [], 0
+    for path in checked:
+        try:
+            if compat.needs_format(context, nodes[path]):
+                unformatted.append(str(_relative(path, repository)))
+        except Exception:
+            # SQLMesh's formatter refuses some files that its loader takes; a macro's, for example.
+            unknown += 1
+    return FormatCheck(
+        status="needs_format" if unformatted else "passed",
+        checked=len(checked) - unknown,
+        left_out=len(files) - len(checked) + unknown,
+        files=unformatted,
+    )
+
+
 def run_checks(
-    context: Any, planned: Planned | None, names: Names, repository: Path, clock: Clock
+    context: Any,
+    planned: Planned | None,
+    names: Names,
+    repository: Path,
+    clock: Clock,
+    *,
+    changed_files: list[str] | None,
 ) -> Checks:
     """Every check that a review can make without touching the warehouse."""
     with clock.phase("lint"):
         linted = lint(context, names, repository)
+    with clock.phase("format"):
+        touched = _touched(planned, changed_files, repository)
+        formatted = formatting(context, touched, repository)
     with clock.phase("tests"):
         tested = unit_tests(context, repository)
     return Checks(
+        formatting=formatted,
         lint=linted,
         tests=tested,
         audits=audits(planned),
@@ -104,6 +149,22 @@ def run_checks(
             status="not_run", not_run_because="The changed tables do not exist before an apply."
         ),
     )
+
+
+def _touched(
+    planned: Planned | None, changed_files: list[str] | None, repository: Path
+) -> set[Path]:
+    """The files of the diff, else those of the models that the plan changes directly."""
+    if changed_files is not None:
+        return {repository / name for name in changed_files}
+    direct = planned.plan.directly_modified if planned else ()
+    return {
+        path
+        for s_id in direct
+        if planned
+        and s_id in planned.snapshots
+        and (path := planned.snapshots[s_id].node._path) is not None
+    }
 
 
 def audits(planned: Planned | None) -> AuditsCheck:

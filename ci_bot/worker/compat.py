@@ -437,3 +437,9 @@ def delete_environment_record(context: Context, name: str) -> None:
     (`delete_expired_environments` takes a name since 0.236; older versions delete all expired.)
     """
     context.state_sync.delete_expired_environments(current_ts=now_timestamp(), name=name)
+
+
+def needs_format(context: Context, node: Any) -> bool:
+    """Whether `sqlmesh format` would change the file of a model or audit. (`Context._format`)"""
+    before = Path(node._path).read_text(encoding="utf-8")
+    return bool(context._format(node, before) != before)

@@ -6,27 +6,32 @@ the end, so that one run names everything that is wrong.
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlmesh
 from sqlmesh.core import constants as c
-from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
-from sqlmesh.core.config.connection import SparkConnectionConfig
 
 from ci_bot.contracts.base import Versions
-from ci_bot.contracts.doctor import CheckStatus, DoctorCheck, DoctorDocument
+from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import DoctorAsk
+from ci_bot.contracts.plan import CheckStatus, ProjectCheck
 from ci_bot.errors import BotError
-from ci_bot.worker import compat, doctor_spark, doctor_state, project, review
+from ci_bot.worker import (
+    checks,
+    compat,
+    doctor_spark,
+    doctor_state,
+    project,
+    review,
+    validation,
+)
+from ci_bot.worker.describe import Names
 from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock, StateFacts
 from ci_bot.worker.review import place_of
 
-_PYSPARK = "3.5."
 _LONGEST = 4_000
 
 
@@ -54,7 +59,7 @@ class _Doctor:
         self.ask = ask
         self.ports = ports
         self.place = place_of(ask, ask.projects)
-        self.checks: list[DoctorCheck] = []
+        self.checks: list[ProjectCheck] = []
         self.context: Any = None
         self.state: Any = None
         self.facts: StateFacts | None = None
@@ -65,14 +70,19 @@ class _Doctor:
         self._check("versions", self._versions)
         configured = self._check("configuration", self._configuration)
         if configured:
+            self._check("directories", self._directories)
             self._check("suffix target", self._suffix_target)
             self._check("connection", self._connection)
-            if self._check("state", self._state) and self.state is not None:
-                try:
-                    self._look_into_state()
-                finally:
+            try:
+                if self._check("state", self._state):
+                    self._look_into_project()
+                    if self.state is not None:
+                        self._look_into_state()
+            finally:
+                if self.state is not None:
                     self.state.close()
-        awake = self._check("java", self._java) and configured and self._is_spark()
+        spark_next = configured and validation.is_spark(self.context)
+        awake = self._check("java", self._java) and spark_next
         if awake and self._check("spark", self._spark):
             views = doctor_spark.views_of_prod(self.context, self.prod)
             self._check("catalogs", lambda: self._add(doctor_spark.catalogs(self.context)))
@@ -103,9 +113,9 @@ class _Doctor:
     def _tell(self, name: str, status: CheckStatus, message: str, fix: str | None = None) -> None:
         shown = message.replace(f"{self.place.repository}/", "")[:_LONGEST]
         limited = fix[:_LONGEST] if fix else None
-        self._add(DoctorCheck(name=name, status=status, message=shown, fix=limited))
+        self._add(ProjectCheck(name=name, status=status, message=shown, fix=limited))
 
-    def _add(self, check: DoctorCheck) -> None:
+    def _add(self, check: ProjectCheck) -> None:
         self.checks.append(check)
 
     def _stamp(self) -> Versions:
@@ -121,78 +131,59 @@ class _Doctor:
         )
 
     def _versions(self) -> None:
-        found = review.versions(None)
-        shown = f"Python {platform.python_version()}, SQLMesh {found.sqlmesh}, "
-        shown += f"PySpark {found.pyspark or 'not installed'}"
-        if found.pyspark is None:
-            fix = "Install it beside SQLMesh: `pip install 'pyspark>=3.5,<3.6'`."
-            self._tell("versions", "fail", shown, fix)
-        elif not sqlmesh.__version__.startswith(compat.SUPPORTED):
-            known = " and ".join(f"{version}.*" for version in compat.SUPPORTED)
-            fix = f"This release was tested with SQLMesh {known}. Pin that in `requirements`."
-            self._tell("versions", "warn", shown, fix)
-        elif not found.pyspark.startswith(_PYSPARK):
-            fix = "This release was tested with PySpark 3.5. Pin that in `requirements`."
-            self._tell("versions", "warn", shown, fix)
-        else:
-            self._tell("versions", "ok", shown)
+        self._add(validation.versions(review.versions(None)))
 
     def _configuration(self) -> None:
         configs, _ = project.configure(
             self.place, self.ports.on_spark_start, clock=self.ports.clock
         )
         self.context = project.new_context(configs, self.place)
-        gateway = self.context.selected_gateway or "the only one"
-        names = ", ".join(project.shown(path, self.place) for path in self.place.projects)
-        self._tell("configuration", "ok", f"{names}, gateway {gateway}")
+        self._add(validation.configuration(self.context, self.place))
+
+    def _directories(self) -> None:
+        self._add(validation.directories(self.place))
 
     def _suffix_target(self) -> None:
-        """Only one of them is worth a line."""
-        target = self.context.config.environment_suffix_target
-        if target is EnvironmentSuffixTarget.CATALOG:
-            self._tell(
-                "suffix target",
-                "fail",
-                "`environment_suffix_target: catalog` does not work on Spark, which cannot create "
-                "or drop catalogs.",
-                "Use `schema` (the default) or `table`.",
-            )
-
-    def _is_spark(self) -> bool:
-        connection = self.context.config.get_connection(self.context.gateway)
-        return isinstance(connection, SparkConnectionConfig)
+        found = validation.suffix_target(self.context)
+        if found is not None:
+            self._add(found)
 
     def _connection(self) -> None:
-        connection = self.context.config.get_connection(self.context.gateway)
-        if self._is_spark():
-            catalog = compat.default_catalog(self.context)
-            self._tell("connection", "ok", f"{connection.type_}, default catalog {catalog}")
-            return
-        self._tell(
-            "connection",
-            "fail",
-            f"The gateway's engine is {connection.type_}, and plans are applied on Spark here.",
-            "Choose a gateway whose connection has `type: spark`.",
-        )
+        self._add(validation.connection(self.context))
 
     def _state(self) -> None:
         self.state, self.facts = project.open_state(self.context, self.place, write=False)
-        if self.state is None:
-            self._tell(
-                "state",
-                "warn",
-                f"There is no SQLMesh state ({self.facts.engine}) yet.",
-                "Build prod with `sqlmesh plan`; until then a review shows everything as new.",
-            )
+        exists = self.state is not None
+        self._add(validation.state(self.context, exists=exists, facts=self.facts))
+
+    def _look_into_project(self) -> None:
+        """Loads the models, which runs the project's code, and checks them as a review does."""
+        if not self._check("models", self._models):
             return
-        shown = f"{self.facts.engine}, schema version {self.facts.schema_version}, "
-        shown += f"written by SQLMesh {self.facts.sqlmesh_version}"
-        connection = compat.state_connection(self.context.config, self.context.gateway)
-        if isinstance(connection, DuckDBConnectionConfig):
-            fix = "A state that several runs share belongs on a server such as PostgreSQL."
-            self._tell("state", "warn", f"{shown}; one run at a time can open it", fix)
+        names = Names(self.context.default_catalog, self.context.default_dialect)
+        repository = self.place.repository
+        self._check(
+            "lint",
+            lambda: self._add(validation.lint_line(checks.lint(self.context, names, repository))),
+        )
+        self._check(
+            "format",
+            lambda: self._add(
+                validation.format_line(checks.formatting(self.context, None, repository))
+            ),
+        )
+        self._check(
+            "unit tests",
+            lambda: self._add(validation.tests_line(checks.unit_tests(self.context, repository))),
+        )
+
+    def _models(self) -> None:
+        if self.state is not None:
+            compat.give_state(self.context, self.state)
         else:
-            self._tell("state", "ok", shown)
+            compat.merge_nothing_from_state(self.context)
+        self.context.load()
+        self._tell("models", "ok", f"{len(self.context.models)} models load")
 
     def _look_into_state(self) -> None:
         catalog, dialect = compat.default_catalog(self.context), self.context.default_dialect

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.doctor import DoctorCheck
+from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat, java, objects
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation, quoted
@@ -20,7 +20,7 @@ _MOST_VIEWS = 50
 _LONGEST = 3_000
 
 
-def java_runtime(environ: Mapping[str, str], python: str) -> DoctorCheck:
+def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
     """Which Java Spark will run on.
 
     Raises:
@@ -41,22 +41,22 @@ def java_runtime(environ: Mapping[str, str], python: str) -> DoctorCheck:
     major = int(version[2]) if version[1] == "1" and version[2] else int(version[1])
     where = f"Java {major} in {home}" if home else f"Java {major} on the path"
     if major in _JAVA:
-        return DoctorCheck(name="java", status="ok", message=where)
+        return ProjectCheck(name="java", status="ok", message=where)
     fix = "Spark 3.5 runs on Java 8, 11 and 17; point JAVA_HOME at one of them."
-    return DoctorCheck(name="java", status="warn", message=where, fix=fix)
+    return ProjectCheck(name="java", status="warn", message=where, fix=fix)
 
 
-def spark(context: Any, now: Callable[[], float]) -> DoctorCheck:
+def spark(context: Any, now: Callable[[], float]) -> ProjectCheck:
     """Whether a session starts, where, and how long that takes by the clock `now`."""
     began = now()
     session = context.engine_adapter.spark
     took = now() - began
     master = session.conf.get("spark.master", "unknown")
     message = f"Spark {session.version} on {master}, started in {took:.0f} s"
-    return DoctorCheck(name="spark", status="ok", message=message)
+    return ProjectCheck(name="spark", status="ok", message=message)
 
 
-def catalogs(context: Any) -> DoctorCheck:
+def catalogs(context: Any) -> ProjectCheck:
     """Which catalogs there are, and whether the configuration names the default one."""
     sql = AdapterSql(context.engine_adapter)
     current = str(sql.rows("SELECT current_catalog()")[0][0])
@@ -65,8 +65,8 @@ def catalogs(context: Any) -> DoctorCheck:
     shown = f"{', '.join(names)}; the default is {current}"
     guess = compat.default_catalog(context)
     if guess == current:
-        return DoctorCheck(name="catalogs", status="ok", message=shown)
-    return DoctorCheck(
+        return ProjectCheck(name="catalogs", status="ok", message=shown)
+    return ProjectCheck(
         name="catalogs",
         status="warn",
         message=f"{shown}, and the configuration says {guess}",
@@ -83,7 +83,7 @@ def views_of_prod(context: Any, prod: Any) -> list[Relation]:
     return sorted(objects.views_of(prod, catalog, "spark").values())
 
 
-def views(context: Any, known: Sequence[Relation]) -> DoctorCheck:
+def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether the catalog holds views, of which every environment consists."""
     catalog = known[0].catalog if known else str(compat.default_catalog(context))
     schema = known[0].schema if known else "default"
@@ -94,30 +94,30 @@ def views(context: Any, known: Sequence[Relation]) -> DoctorCheck:
         text = str(error)
         if "does not support views" not in text and "MISSING_CATALOG_ABILITY" not in text:
             raise
-        return DoctorCheck(
+        return ProjectCheck(
             name="views",
             status="fail",
             message=f"The catalog {catalog} does not hold views, and every environment consists of "
             "views.",
             fix="Use a catalog that does: Hive's, or Iceberg's through REST or JDBC.",
         )
-    return DoctorCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
+    return ProjectCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
 
 
-def rights(context: Any, known: Sequence[Relation]) -> DoctorCheck:
+def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether prod can be read. Whether schemas may be created shows at the first apply."""
     asked = known[:_MOST_VIEWS]
     if not asked:
         message = "there is nothing to read yet; creating was not tried"
-        return DoctorCheck(name="rights", status="ok", message=message)
+        return ProjectCheck(name="rights", status="ok", message=message)
     answers = Catalog(AdapterSql(context.engine_adapter)).resolve(asked)
     broken = {view: why for view, why in answers.items() if why is not None}
     read = f"{len(asked) - len(broken)} of {len(asked)} views of prod can be read"
     if not broken:
         message = f"{read}; creating was not tried"
-        return DoctorCheck(name="rights", status="ok", message=message)
+        return ProjectCheck(name="rights", status="ok", message=message)
     view, why = next(iter(broken.items()))
-    return DoctorCheck(
+    return ProjectCheck(
         name="rights",
         status="fail",
         message=f"{read}; {view.shown}: {why[:_LONGEST]}",

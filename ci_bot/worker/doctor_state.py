@@ -9,7 +9,7 @@ from typing import Any
 from sqlmesh.core import constants as c
 from sqlmesh.core.state_sync.common import ExpiredBatchRange
 
-from ci_bot.contracts.doctor import DoctorCheck
+from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.worker import compat, times
 from ci_bot.worker.describe import Names
 from ci_bot.worker.ledger import Ledger
@@ -20,11 +20,11 @@ _MANY_EXPIRED = 100
 _SHOWN = 3
 
 
-def prod(state: Any) -> DoctorCheck:
+def prod(state: Any) -> ProjectCheck:
     """Whether there is a prod, and when it was last written."""
     stored = state.get_environment(c.PROD)
     if stored is None:
-        return DoctorCheck(
+        return ProjectCheck(
             name="prod",
             status="warn",
             message="There is no prod environment.",
@@ -32,19 +32,19 @@ def prod(state: Any) -> DoctorCheck:
         )
     models = sum(info.is_model for info in stored.snapshots)
     if not stored.finalized_ts:
-        return DoctorCheck(
+        return ProjectCheck(
             name="prod",
             status="fail",
             message=f"prod has {models} models, and its last plan did not finish.",
             fix="Run `sqlmesh plan` again to finish it.",
         )
     written = times.iso(stored.finalized_ts)
-    return DoctorCheck(
+    return ProjectCheck(
         name="prod", status="ok", message=f"{models} models, last plan finished {written}"
     )
 
 
-def gaps(state: Any, catalog: str | None, dialect: str | None) -> DoctorCheck:
+def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
     """Intervals that a table of prod lacks although later ones are there."""
     stored = state.get_environment(c.PROD)
     names = Names(catalog, dialect)
@@ -59,9 +59,9 @@ def gaps(state: Any, catalog: str | None, dialect: str | None) -> DoctorCheck:
                 model = names.of(snapshot.name)
                 found.append(f"{model} from {times.iso(end)} to {times.iso(start)}")
     if not found:
-        return DoctorCheck(name="gaps", status="ok", message="prod's history has no gaps")
+        return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return DoctorCheck(
+    return ProjectCheck(
         name="gaps",
         status="warn",
         message=f"prod lacks {'; '.join(found[:_SHOWN])}{more}",
@@ -70,7 +70,7 @@ def gaps(state: Any, catalog: str | None, dialect: str | None) -> DoctorCheck:
     )
 
 
-def size(state: Any) -> DoctorCheck:
+def size(state: Any) -> ProjectCheck:
     """How many snapshots there are, and how many of them the janitor should have taken."""
     total = compat.count_snapshots(state)
     now = times.now_milliseconds()
@@ -87,8 +87,8 @@ def size(state: Any) -> DoctorCheck:
     if late:
         message += f"; {len(late)} environments expired more than a week ago"
     if expired <= _MANY_EXPIRED and not late:
-        return DoctorCheck(name="state size", status="ok", message=message)
-    return DoctorCheck(
+        return ProjectCheck(name="state size", status="ok", message=message)
+    return ProjectCheck(
         name="state size",
         status="warn",
         message=message,
@@ -96,7 +96,7 @@ def size(state: Any) -> DoctorCheck:
     )
 
 
-def environments(state: Any, prefix: str) -> DoctorCheck:
+def environments(state: Any, prefix: str) -> ProjectCheck:
     """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
     pattern = re.compile(rf"{re.escape(prefix)}_\d{{1,10}}")
     stored = {
@@ -109,10 +109,10 @@ def environments(state: Any, prefix: str) -> DoctorCheck:
     if strangers := len(stored - recorded):
         message += f", {strangers} of them not made by this action"
     if not unfinished:
-        return DoctorCheck(name="environments", status="ok", message=message)
+        return ProjectCheck(name="environments", status="ok", message=message)
     shown = ", ".join(f"{row.environment} ({row.phase})" for row in unfinished[:_SHOWN])
     more = f" and {len(unfinished) - _SHOWN} more" if len(unfinished) > _SHOWN else ""
-    return DoctorCheck(
+    return ProjectCheck(
         name="environments",
         status="warn",
         message=f"{message}; unfinished: {shown}{more}",

@@ -19,7 +19,16 @@ from ci_bot.contracts.messages import ReviewAsk
 from ci_bot.contracts.plan import Backfill, ColumnChange, Cost, Lineage
 from ci_bot.contracts.report import Project, ReviewFacts
 from ci_bot.errors import BadInput
-from ci_bot.worker import baseline, checks, describe, planning, prod_plan, project, times
+from ci_bot.worker import (
+    baseline,
+    checks,
+    describe,
+    planning,
+    prod_plan,
+    project,
+    times,
+    validation,
+)
 from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Interval, Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject, Place
@@ -78,7 +87,13 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
-    checked = checks.run_checks(context, planned, names, repository, clock)
+    checked = checks.run_checks(
+        context, planned, names, repository, clock, changed_files=ask.changed_files
+    ).model_copy(
+        update={
+            "project": validation.of_project(opened, place_of(ask, ask.projects), versions(opened))
+        }
+    )
     with clock.phase("rules"):
         found = find(
             rule_inputs(opened, planned, facts.drift, ask, config_before=opened.config_before)

@@ -20,8 +20,13 @@ from tests.projects import Shop, write_shop
 EXPECTED = [
     "versions",
     "configuration",
+    "directories",
     "connection",
     "state",
+    "models",
+    "lint",
+    "format",
+    "unit tests",
     "prod",
     "gaps",
     "state size",
@@ -67,7 +72,11 @@ def test_doctor__of_a_healthy_shop_names_every_part_and_changes_none(
 
     assert code == 0
     assert list(checks) == EXPECTED
-    assert {name for name, check in checks.items() if check["status"] != "ok"} == {"state"}
+    assert {name for name, check in checks.items() if check["status"] != "ok"} == {
+        "format",
+        "state",
+    }
+    assert "sqlmesh format" in checks["format"]["fix"], "the shop's models are written by hand"
     assert "PostgreSQL" in checks["state"]["fix"], "DuckDB is for one run at a time"
     assert "4 models" in checks["prod"]["message"]
     assert "Spark 3.5" in checks["spark"]["message"]
