@@ -102,6 +102,7 @@ class Bench:
         self._around = around
         self._cancel = cancel
         self._listener = listener
+        self._installed = False
         self.redactor = redactor
         self.projects = projects
         self.git = Git(options.checkout, private=workspace.channel)
@@ -187,6 +188,7 @@ class Bench:
 
     def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
         self._cancel.check()
+        self._install_requirements()
         answer = run_worker(
             ask,
             launch=self._launch,
@@ -207,6 +209,26 @@ class Bench:
                 reason_code="answer_refused",
             )
         return answer
+
+
+    def _install_requirements(self) -> None:
+        """Before the first question and not sooner: a refused request runs no installation."""
+        if not self._options.requirements or self._installed:
+            return
+        self._launch = install_requirements(
+            inside(
+                self._workspace.repository, self._options.requirements, what="Requirements file"
+            ),
+            launch=self._launch,
+            overlay=self._workspace.overlay,
+            redactor=self.redactor,
+            on_log=self._listener.on_log,
+            deadline_seconds=self._options.timeout_minutes * 60.0,
+            cancel=self._cancel,
+            clock=self._around.monotonic,
+            repository=self._workspace.repository,
+        )
+        self._installed = True
 
 
 @contextmanager
@@ -257,18 +279,6 @@ def open_bench(
             in_container=identity is not None,
             guarded=(*DOCKER_SOCKETS, *command_files(around.environ)),
         )
-        if options.requirements:
-            launch = install_requirements(
-                inside(workspace.repository, options.requirements, what="Requirements file"),
-                launch=launch,
-                overlay=workspace.overlay,
-                redactor=redactor,
-                on_log=listener.on_log,
-                deadline_seconds=options.timeout_minutes * 60.0,
-                cancel=cancel,
-                clock=around.monotonic,
-                repository=workspace.repository,
-            )
         yield Bench(
             options,
             workspace,

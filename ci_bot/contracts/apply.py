@@ -123,6 +123,9 @@ class ApplyDocument(Contract):
     table_diff: list[TableDiff] = Field(default_factory=list)
     attempts: list[Attempt] = Field(default_factory=list)
     estimate: Cost | None = None
+    executor_hours: Seconds | None = Field(
+        default=None, description="What building took: wall time times Spark's executors."
+    )
     difference: PlanDifference | None = Field(
         default=None, description="Reviewed plan against the plan of now, where they differ."
     )

@@ -218,6 +218,9 @@ class ProdPlan(Contract):
     failure: Line | None = None
 
 
+Confidence = Literal["high", "medium", "low", "unknown"]
+
+
 class Cost(Contract):
     """The expected work, as far as it is known; unknown is null, never 0."""
 
@@ -228,7 +231,7 @@ class Cost(Contract):
     executor_hours_mid: Seconds | None = None
     executor_hours_high: Seconds | None = None
     price: Seconds | None = Field(default=None, description="Of the middle estimate.")
-    confidence: Literal["high", "medium", "low", "unknown"] = "unknown"
+    confidence: Confidence = "unknown"
     basis: Line
 
 

@@ -23,7 +23,7 @@ from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock
 
 MAX_EVIDENCE = 1_000
-MAX_FORMATTED = 100
+MAX_FORMATTED = 50
 LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
 
 

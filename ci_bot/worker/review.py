@@ -22,7 +22,9 @@ from ci_bot.errors import BadInput
 from ci_bot.worker import (
     baseline,
     checks,
+    compat,
     describe,
+    history,
     planning,
     prod_plan,
     project,
@@ -30,6 +32,7 @@ from ci_bot.worker import (
     validation,
 )
 from ci_bot.worker.drift import Drift
+from ci_bot.worker.ledger import Ledger, RunRow
 from ci_bot.worker.planning import Interval, Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject, Place
 from ci_bot.worker.rule_inputs import rule_inputs
@@ -212,7 +215,7 @@ class _Facts:
             "restatements": describe.restatements(planned, self.names),
             "statements": describe.statements(planned),
             "lineage": describe.lineage(planned, self.names),
-            "cost": first_estimate(work),
+            "cost": self._cost(work),
         }
         parts["stages"] = (
             []
@@ -220,6 +223,12 @@ class _Facts:
             else describe_stages(planning.stages_of(self.opened.context, planned), self.names)
         )
         return parts
+
+    def _cost(self, work: list[Backfill]) -> Cost:
+        runs: list[RunRow] = []
+        if work and self.opened.baseline == "state":
+            runs = Ledger(compat.state_adapter(self.opened.context)).runs()
+        return history.estimate(work, runs, hour_price=self.ask.executor_hour_price)
 
     def _built(self) -> list[Snapshot]:
         """Changed snapshots that get a table of their own (metadata changes share prod's)."""
@@ -294,20 +303,9 @@ def _no_plan() -> dict[str, Any]:
         "restatements": [],
         "statements": [],
         "lineage": Lineage(),
-        "cost": first_estimate([]),
+        "cost": history.estimate([], []),
         "stages": [],
     }
-
-
-def first_estimate(work: list[Backfill]) -> Cost:
-    """The amount of work as far as the plan knows it. Time is unknown without recorded runs."""
-    return Cost(
-        intervals=sum(item.intervals for item in work),
-        batches=sum(item.batches for item in work),
-        tables_rebuilt=sum(item.action == "full_refresh" for item in work),
-        confidence="unknown",
-        basis="Counted from the plan. No recorded runs of these models, so time is unknown.",
-    )
 
 
 def versions(opened: OpenProject | None) -> Versions:

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parent.parent.parent
 PROD_UNTIL = "2024-01-11"
 
 
-def timed(command: list[str], cwd: Path) -> float:
-    """Wall seconds of a command; its output is thrown away.
+def timed(command: list[str], cwd: Path, *, codes: tuple[int, ...] = (0,)) -> float:
+    """Wall seconds of a command that may end with one of `codes`; its output is thrown away.
 
     Raises:
         RuntimeError: the command failed.
@@ -39,7 +39,7 @@ def timed(command: list[str], cwd: Path) -> float:
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
     seconds = time.perf_counter() - started
-    if done.returncode != 0:
+    if done.returncode not in codes:
         raise RuntimeError(f"{command} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return seconds
 

@@ -70,7 +70,8 @@ def assert_refused(outcome: Outcome, change: Change, *reasons: str, says: tuple[
 def test_apply__of_an_id_that_is_not_the_plan__is_refused(reviewed: Reviewed) -> None:
     wrong = "0123456789ab"
 
-    outcome = reviewed.change.dispatch({"plan-id": wrong})
+    # Nothing of the pull request is installed for a request that is refused: this would fail.
+    outcome = reviewed.change.dispatch({"plan-id": wrong, "requirements": "requirements.txt"})
 
     says = (f"{wrong} is not the plan", f"the reviewed plan is {reviewed.plan[:12]}")
     assert_refused(outcome, reviewed.change, "unknown_plan", says=says)

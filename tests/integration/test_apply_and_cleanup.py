@@ -134,7 +134,7 @@ def test_apply__with_end_beyond_prod__is_capped_at_prods_frontier(
 
     document = worker.apply("pr_3", end="2024-03-01")
 
-    assert document.result == "applied"
+    assert document.result == "applied", document.failure
     assert prod_intervals(shop) == before
 
 
@@ -145,11 +145,17 @@ def test_apply__including_unmodified__creates_views_only(shop: Shop, worker: Cli
     before = prod_intervals(shop)
 
     document = worker.apply("pr_4", flags=PlanFlags(include_unmodified=True), end="2024-03-01")
+    shop.edit("models/revenue.sql", "AS smallest", "AS smallest_amount")
+    next_time = worker.review("pr_4").cost
 
-    assert document.result == "applied"
+    assert document.result == "applied", document.failure
     assert {view.view for view in document.views} >= {"shop__pr_4.orders", "shop__pr_4.customers"}
     assert {model.model for model in document.models} == {"shop.revenue", "shop.top_customers"}
     assert prod_intervals(shop) == before
+    # What it took is the estimate of the next plan: one local executor for a few seconds.
+    assert document.executor_hours is not None
+    assert next_time.confidence in ("medium", "high")
+    assert 0 < (next_time.executor_hours_mid or 0) < 0.1
 
 
 @pytest.fixture

@@ -1,0 +1,118 @@
+"""Estimates from recorded runs: ranges, confidence, and unknown said as unknown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_bot.contracts.apply import AppliedModel
+from ci_bot.contracts.plan import Backfill
+from ci_bot.worker.history import estimate, runs_of
+from ci_bot.worker.ledger import RunRow
+
+HOUR = 3_600.0
+
+
+def work(model: str, intervals: int, action: str = "incremental") -> Backfill:
+    return Backfill.model_validate(
+        {
+            "model": model,
+            "kind": "INCREMENTAL_BY_TIME_RANGE",
+            "action": action,
+            "start": None,
+            "end": None,
+            "intervals": intervals,
+            "batches": 1,
+            "preview": False,
+            "reused_in_prod": True,
+            "table": f"sqlmesh__{model}",
+        }
+    )
+
+
+def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> RunRow:
+    return RunRow(
+        environment="pr_1",
+        plan_id=None,
+        model=model,
+        version="1",
+        intervals=intervals,
+        batches=1,
+        seconds=executor_seconds,
+        executor_seconds=executor_seconds,
+        rows=None,
+        bytes=None,
+        at=f"2026-01-{day:02}T00:00:00Z",
+    )
+
+
+def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:
+    cost = estimate([work("a.b", 10)], [])
+    assert (cost.executor_hours_mid, cost.price, cost.confidence) == (None, None, "unknown")
+    assert cost.intervals == 10
+
+
+def test_estimate__scales_by_intervals_and_spans_what_was_seen() -> None:
+    seen = [run("a.b", 10, 10 * HOUR, 1), run("a.b", 10, 20 * HOUR, 2), run("a.b", 5, 20 * HOUR, 3)]
+    cost = estimate([work("a.b", 100)], seen, hour_price=0.5)
+    hours = (cost.executor_hours_low, cost.executor_hours_mid, cost.executor_hours_high)
+    assert hours == (100.0, 200.0, 400.0)
+    assert cost.price == 100.0
+    assert cost.confidence == "high"
+
+
+def test_estimate__of_one_run_has_a_range_and_medium_confidence() -> None:
+    cost = estimate([work("a.b", 2)], [run("a.b", 1, HOUR)])
+    low, high = cost.executor_hours_low, cost.executor_hours_high
+    assert low is not None
+    assert high is not None
+    assert low < 2.0 < high
+    assert cost.confidence == "medium"
+
+
+def test_estimate__names_the_models_that_it_knows_nothing_of() -> None:
+    cost = estimate([work("a.b", 1), work("a.c", 1)], [run("a.b", 1, HOUR)])
+    assert cost.executor_hours_mid == 1.0
+    assert cost.confidence == "low"
+    assert "1 without a run" in cost.basis
+
+
+def test_estimate__of_views_alone_has_nothing_to_build() -> None:
+    cost = estimate([work("a.v", 1, "recreate_view")], [run("a.v", 1, HOUR)])
+    assert cost.executor_hours_mid is None
+    assert "no table" in cost.basis
+
+
+def test_estimate__follows_the_newest_ten_runs() -> None:
+    old = [run("a.b", 1, 100 * HOUR, day) for day in range(1, 6)]
+    new = [run("a.b", 1, HOUR, day) for day in range(10, 20)]
+    assert estimate([work("a.b", 1)], old + new).executor_hours_high == 1.0
+
+
+@given(st.lists(st.floats(0.1, 1e4), min_size=1, max_size=15), st.integers(1, 10_000))
+def test_estimate__middle_lies_within_its_range(seconds: list[float], intervals: int) -> None:
+    cost = estimate([work("a.b", intervals)], [run("a.b", 1, each) for each in seconds])
+    low, middle, high = cost.executor_hours_low, cost.executor_hours_mid, cost.executor_hours_high
+    assert low is not None
+    assert middle is not None
+    assert high is not None
+    assert low <= middle <= high
+
+
+def applied(model: str, seconds: float) -> AppliedModel:
+    return AppliedModel(model=model, table="t", intervals=1, batches=1, seconds=seconds)
+
+
+def test_runs__share_the_wall_time_of_models_that_ran_side_by_side() -> None:
+    rows = runs_of(
+        [applied("a", 30.0), applied("b", 10.0), applied("view", 0.0)],
+        versions={"a": "1", "b": "2", "view": "3"},
+        environment="pr_1",
+        plan_id=None,
+        wall_seconds=30.0,
+        executors=4,
+        at="2026-01-01T00:00:00Z",
+    )
+    assert [(row.model, row.executor_seconds) for row in rows] == [("a", 90.0), ("b", 30.0)]
+    assert sum(row.executor_seconds for row in rows) == pytest.approx(30.0 * 4)
