@@ -17,7 +17,7 @@ from ci_bot.contracts.plan import (
     TestsCheck,
 )
 from ci_bot.worker import compat
-from ci_bot.worker.describe import Names
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
 from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock

@@ -22,23 +22,11 @@ from ci_bot.contracts.plan import (
     Restatement,
 )
 from ci_bot.worker import times
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned, category_of
 
 # The renderer cuts by importance; this keeps one absurd diff from filling the whole answer.
 MAX_DIFF_CHARS = 100_000
-
-
-class Names:
-    """Model names as people write them: without quotes, and without the default catalog."""
-
-    def __init__(self, default_catalog: str | None, dialect: str | None) -> None:
-        self._prefix = f"{default_catalog}." if default_catalog else ""
-        self._dialect = dialect
-
-    def of(self, fqn: str) -> str:
-        """The short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
-        name = fqn.replace('"', "")
-        return name.removeprefix(self._prefix)
 
 
 def change_type(planned: Planned, snapshot: Snapshot) -> ChangeType:

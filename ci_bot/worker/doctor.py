@@ -27,7 +27,7 @@ from ci_bot.worker import (
     review,
     validation,
 )
-from ci_bot.worker.describe import Names
+from ci_bot.worker.names import Names
 from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock, StateFacts
 from ci_bot.worker.review import place_of

@@ -11,8 +11,8 @@ from sqlmesh.core.state_sync.common import ExpiredBatchRange
 
 from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.worker import compat, times
-from ci_bot.worker.describe import Names
 from ci_bot.worker.ledger import Ledger
+from ci_bot.worker.names import Names
 
 # The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
 _STALE_MILLISECONDS = 7 * 86_400_000

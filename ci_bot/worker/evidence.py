@@ -13,11 +13,11 @@ from ci_bot.contracts.apply import TableDiff
 from ci_bot.contracts.messages import ApplyAsk
 from ci_bot.worker import objects
 from ci_bot.worker.catalog import Catalog, Relation
-from ci_bot.worker.describe import Names
 from ci_bot.worker.diff.grain import grain_columns
 from ci_bot.worker.diff.plan import Budget, Candidate, Controls, compare_models
 from ci_bot.worker.diff.spark_port import SparkPort, side_by_side
 from ci_bot.worker.diff.spec import DiffSpec, TimeWindow
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
 
 # A diff reads both tables; beyond this it is a job of its own, and the largest are left out.

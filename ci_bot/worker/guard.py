@@ -9,7 +9,7 @@ from sqlmesh.core.plan.stages import PlanStage
 
 from ci_bot.errors import Refused
 from ci_bot.worker import times
-from ci_bot.worker.describe import Names
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
 
 

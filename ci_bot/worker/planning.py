@@ -14,7 +14,7 @@ from sqlmesh.core.plan import Plan
 from sqlmesh.core.plan.stages import PlanStage, build_plan_stages
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotChangeCategory, SnapshotId
 from sqlmesh.core.snapshot.definition import missing_intervals
-from sqlmesh.utils.errors import NoChangesPlanError
+from sqlmesh.utils.errors import NoChangesPlanError, PlanError
 
 from ci_bot.contracts.identity import (
     PlanFlags,
@@ -25,7 +25,8 @@ from ci_bot.contracts.identity import (
 )
 from ci_bot.contracts.plan import Category, Window
 from ci_bot.errors import BadInput
-from ci_bot.worker import compat, times
+from ci_bot.worker import compat, requested, times
+from ci_bot.worker.names import Names
 
 Interval = tuple[int, int]
 
@@ -99,9 +100,11 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
     model keeps its own frontier, so that no prod table is extended (DESIGN 1).
 
     Raises:
-        BadInput: dates that are none, or the wrong way round.
+        BadInput: dates that are none, or the wrong way round; a model that does not exist; models
+            of another project would be removed.
         SQLMeshError: SQLMesh refuses the plan.
     """
+    requested.check_models(context, wish.flags)
     frontier = prod_frontier(context)
     execution = _execution_time(wish, frontier)
     start, end, notes = _range(wish, min(frontier, execution) if frontier else execution)
@@ -129,6 +132,14 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
         plan = builder.build()
     except NoChangesPlanError:
         return None
+    except PlanError as error:
+        raise requested.selects_nothing(error, flags) or error from error
+    requested.check_nothing_of_others(
+        context,
+        plan,
+        (str(config.project or "") for config in context.configs.values()),
+        Names(context.default_catalog, context.default_dialect),
+    )
     if _nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified:

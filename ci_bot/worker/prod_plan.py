@@ -12,7 +12,7 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
 from ci_bot.contracts.plan import Backfill, Gap, ProdPlan
 from ci_bot.worker import describe, planning, times
-from ci_bot.worker.describe import Names
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned
 from ci_bot.worker.problems import sentence
 

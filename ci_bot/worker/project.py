@@ -22,7 +22,7 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 from ci_bot.contracts.report import Baseline
 from ci_bot.errors import BadInput, Refused
-from ci_bot.worker import compat
+from ci_bot.worker import compat, requested
 from ci_bot.worker.problems import LINE_NUMBER, sentence
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
@@ -128,6 +128,7 @@ def configure(
         except Exception as error:
             # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
             raise _bad_configuration(error, place) from error
+        requested.check_project_keys(configs, [shown(path, place) for path in configs])
         compat.make_spark_lazy(configs, started)
         compat.prepare_configs(configs, place.cache_dir)
     return configs, starts

@@ -13,7 +13,7 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.apply import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.worker.compat import AuditOutcome
-from ci_bot.worker.describe import Names
+from ci_bot.worker.names import Names
 
 ReportProgress = Callable[[str, int, int], None]
 AuditStatus = Literal["passed", "failed", "skipped"]

@@ -33,6 +33,7 @@ from ci_bot.worker import (
 )
 from ci_bot.worker.drift import Drift
 from ci_bot.worker.ledger import Ledger, RunRow
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject, Place
 from ci_bot.worker.rule_inputs import rule_inputs
@@ -73,7 +74,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
     """
     opened = open_for_review(ask, ports)
     context = opened.context
-    names = describe.Names(context.default_catalog, context.default_dialect)
+    names = Names(context.default_catalog, context.default_dialect)
     repository = Path(ask.workplace.repository)
     clock = ports.clock
     ports.progress("plan", f"planning {len(context.models)} models against prod")
@@ -154,7 +155,7 @@ class _Facts:
 
     opened: OpenProject
     planned: Planned | None
-    names: describe.Names
+    names: Names
     repository: Path
     ask: ReviewAsk
     clock: Clock

@@ -14,7 +14,8 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 from ci_bot.contracts.plan import Stage
 from ci_bot.worker import times
-from ci_bot.worker.describe import Names, action_of
+from ci_bot.worker.describe import action_of
+from ci_bot.worker.names import Names
 
 _ACTIONS = {
     "seed": "load the seed",

@@ -15,6 +15,7 @@ import pytest
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import Owner, ReviewAsk, Workplace
 from ci_bot.worker import baseline, compat, describe, planning, project
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Wish
 from ci_bot.worker.project import Clock, Place
 from ci_bot.worker.review import Ports, open_for_review
@@ -60,7 +61,7 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
     assert not opened.spark_started
     if planned is None:
         return {}
-    names = describe.Names(opened.context.default_catalog, opened.context.default_dialect)
+    names = Names(opened.context.default_catalog, opened.context.default_dialect)
     changes = describe.changes(
         planned, names, repository=head, columns=lambda *_: [], is_from_base=lambda *_: False
     )

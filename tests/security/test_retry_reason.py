@@ -6,7 +6,7 @@ import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
 from ci_bot.worker.apply import retry_reason
-from ci_bot.worker.describe import Names
+from ci_bot.worker.names import Names
 from ci_bot.worker.recorder import Recorder
 
 

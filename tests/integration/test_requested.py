@@ -1,0 +1,115 @@
+"""Requests that name what does not exist, and projects that share a state without keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ci_bot.contracts.identity import PlanFlags
+from ci_bot.errors import BadInput
+from ci_bot.worker import planning, project
+from ci_bot.worker.planning import Wish
+from ci_bot.worker.project import Clock, Place
+from tests.integration.test_review import state_rows
+from tests.projects import Shop
+from tests.projects.duck import run_prod, write_duck_shop
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return write_duck_shop(tmp_path / "one")
+
+
+def plan(tmp_path: Path, *projects: Path, **flags: list[str]) -> None:
+    place = Place(
+        projects=projects,
+        repository=tmp_path,
+        cache_dir=tmp_path / "cache",
+        scratch_dir=tmp_path,
+        gateway=None,
+    )
+    found = project.open_project(place, write=False, clock=Clock(), on_spark_start=lambda: None)
+    try:
+        wish = Wish(environment="pr_1", flags=PlanFlags.model_validate(flags))
+        planning.plan_against_prod(found.context, wish)
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("flag", ["select_models", "restate_models", "allow_destructive"])
+def test_plan__for_a_model_that_does_not_exist__names_the_nearest(
+    shop: Shop, tmp_path: Path, flag: str
+) -> None:
+    run_prod(shop, "2024-01-04")
+    with pytest.raises(BadInput) as refused:
+        plan(tmp_path, shop.project, **{flag: ["shop.order"]})
+    assert refused.value.reason_code == "unknown_model"
+    assert f"`{flag.replace('_models', '-model').replace('_', '-')}`" in refused.value.message
+    assert "shop.order" in refused.value.message
+    assert "shop.orders" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("chosen", ["shop.orders", "+shop.revenue", "shop.*"])
+def test_plan__for_a_model_or_a_selection_that_sqlmesh_knows__is_made(
+    shop: Shop, tmp_path: Path, chosen: str
+) -> None:
+    run_prod(shop, "2024-01-04")
+    plan(tmp_path, shop.project, select_models=[chosen])
+
+
+def test_plan__for_a_selection_of_nothing__says_so(shop: Shop, tmp_path: Path) -> None:
+    run_prod(shop, "2024-01-04")
+    with pytest.raises(BadInput, match="tag:nobody"):
+        plan(tmp_path, shop.project, select_models=["tag:nobody"])
+
+
+def second_project(shop: Shop, tmp_path: Path, key: str) -> Path:
+    """Another project with one model, on the same state and warehouse."""
+    other = tmp_path / "two"
+    (other / "models").mkdir(parents=True)
+    lines = (shop.project / "config.yaml").read_text().splitlines(keepends=True)
+    config = "".join(line for line in lines if not line.startswith("project:"))
+    (other / "config.yaml").write_text(f"project: {key}\n{config}" if key else config)
+    (other / "models" / "stock.sql").write_text(
+        "MODEL (name shop.stock, kind FULL);\nSELECT CAST(1 AS INT) AS item\n"
+    )
+    return other
+
+
+def give_key(shop: Shop, key: str) -> None:
+    config = shop.project / "config.yaml"
+    config.write_text(f"project: {key}\n{config.read_text()}")
+
+
+@pytest.mark.parametrize(("one", "two"), [("", ""), ("shop", ""), ("shop", "shop")])
+def test_projects__that_share_a_state_without_keys_of_their_own__are_refused(
+    shop: Shop, tmp_path: Path, one: str, two: str
+) -> None:
+    if one:
+        give_key(shop, one)
+    other = second_project(shop, tmp_path, two)
+    with pytest.raises(BadInput) as refused:
+        plan(tmp_path, shop.project, other)
+    assert refused.value.reason_code == "project_keys"
+    assert "project:" in (refused.value.hint or "")
+    assert not shop.state.exists()
+
+
+def test_plan__that_would_remove_another_projects_models__is_refused(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """Ran with SQLMesh alone: applying the second project's plan removed all models of the first."""
+    give_key(shop, "shop")
+    run_prod(shop, "2024-01-04")
+    before = state_rows(shop.state)
+    without_key = second_project(shop, tmp_path, "")
+
+    with pytest.raises(BadInput) as refused:
+        plan(tmp_path, without_key)
+
+    assert refused.value.reason_code == "other_project"
+    assert "4 models of another project" in refused.value.message
+    assert "(shop)" in refused.value.message
+    assert state_rows(shop.state) == before
+    plan(tmp_path, second_project(shop, tmp_path / "with_key", "stock"))
