@@ -290,6 +290,13 @@ class _Facts:
             )
         elif not self.opened.has_prod:
             notes.append("The state holds no prod environment yet: everything is new.")
+        else:
+            row = Ledger(compat.state_adapter(self.opened.context)).get(self.ask.environment)
+            if row is not None and row.owner != self.ask.owner.name:
+                notes.append(
+                    f"{self.ask.environment} belongs to {row.owner} on this state database, so an "
+                    "apply will be refused: set another `environment-prefix`."
+                )
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes

@@ -8,12 +8,14 @@ import pytest
 
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.errors import BadInput
-from ci_bot.worker import planning, project
+from ci_bot.worker import compat, planning, project
+from ci_bot.worker.ledger import Ledger, LedgerRow
 from ci_bot.worker.planning import Wish
 from ci_bot.worker.project import Clock, Place
 from tests.integration.test_review import state_rows
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
+from tests.worker import Client
 
 
 @pytest.fixture
@@ -113,3 +115,55 @@ def test_plan__that_would_remove_another_projects_models__is_refused(
     assert "(shop)" in refused.value.message
     assert state_rows(shop.state) == before
     plan(tmp_path, second_project(shop, tmp_path / "with_key", "stock"))
+
+
+def test_environment__of_another_repository__is_said_in_the_review_and_never_applied(
+    shop: Shop, tmp_path: Path
+) -> None:
+    run_prod(shop, "2024-01-04")
+    owned_by_another(shop, tmp_path, "pr_7")
+    shop.edit("models/revenue.sql", "AS revenue", "AS income")
+    shop.edit("models/top_customers.sql", "r.revenue", "r.income")
+    shop.edit("tests/test_revenue.yaml", "revenue: 15}", "income: 15}")
+    worker = Client(shop.project)
+
+    report = worker.review("pr_7")
+    before = state_rows(shop.state)
+    document = worker.apply("pr_7", plan_id=report.plan_id)
+
+    assert any("belongs to somebody/else" in note for note in report.notes)
+    assert document.failure is not None
+    assert (document.failure.reason_code, document.failure.exit_code) == ("other_owner", 3)
+    assert "environment-prefix" in (document.failure.hint or "")
+    assert state_rows(shop.state) == before
+
+
+def owned_by_another(shop: Shop, tmp_path: Path, environment: str) -> None:
+    place = Place(
+        projects=(shop.project,),
+        repository=shop.project,
+        cache_dir=tmp_path / "cache",
+        scratch_dir=tmp_path,
+        gateway=None,
+    )
+    found = project.open_project(place, write=True, clock=Clock(), on_spark_start=lambda: None)
+    try:
+        ledger = Ledger(compat.state_adapter(found.context))
+        ledger.prepare()
+        ledger.put(
+            LedgerRow(
+                environment=environment,
+                owner="somebody/else",
+                pr_number=7,
+                head_sha=None,
+                plan_id=None,
+                phase="applied",
+                gateway="duck",
+                catalog="one",
+                suffix_target="schema",
+                created_at="2024-01-01T00:00:00Z",
+                updated_at="2024-01-01T00:00:00Z",
+            )
+        )
+    finally:
+        found.close()
