@@ -210,7 +210,6 @@ class Bench:
             )
         return answer
 
-
     def _install_requirements(self) -> None:
         """Before the first question and not sooner: a refused request runs no installation."""
         if not self._options.requirements or self._installed:

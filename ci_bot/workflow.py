@@ -18,6 +18,7 @@ from ci_bot.surroundings import Surroundings
 if TYPE_CHECKING:
     from ci_bot.actions.commands import Commands
     from ci_bot.bench import Bench
+    from ci_bot.github.client import GitHubClient
     from ci_bot.github.port import GitHub
     from ci_bot.pull_request.desk import Desk
     from ci_bot.redaction import Redactor
@@ -100,6 +101,9 @@ def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...]) ->
     commands.error(Redactor(secrets).redact(text), file=error.path, line=error.line)
     path = around.environ.get("GITHUB_OUTPUT")
     outputs = Outputs(Path(path) if path else None, delimiter=around.token)
+    if isinstance(error, Cancelled) and outputs.holds("result"):
+        # Stopped while it told GitHub: what was done is done, and stays in the outputs.
+        return error.exit_code
     outputs.set("reason-code", error.reason_code)
     result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}
     outputs.set_json("result", result)
@@ -132,7 +136,12 @@ def _perform(
         timeout_minutes=inputs.timeout_minutes,
         secrets=secrets,
     )
-    listener = Listener(on_progress=on_progress, on_log=commands.worker_line)
+    listener = Listener(
+        on_progress=on_progress,
+        on_log=commands.worker_line,
+        # First of all, so that marking the comment does not outlast the worker's last seconds.
+        on_cancel=lambda: github.hurry() if github else None,
+    )
     desk = _desk(
         chosen, settings, around, commands=commands, github=github, redactor=Redactor(secrets)
     )
@@ -170,7 +179,7 @@ def _give_up(error: BotError, chosen: activity.Activity, settings: Settings, des
     raise error
 
 
-def _github(settings: Settings, around: Surroundings) -> GitHub | None:
+def _github(settings: Settings, around: Surroundings) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
     from ci_bot.github.client import GitHubClient

@@ -61,6 +61,20 @@ class Outputs:
         if self._path is not None:
             _append(self._path, text)
 
+    def holds(self, name: str) -> bool:
+        """Whether output `name` was set before by this action, in whichever of its instances."""
+        if self._path is None or not self._path.is_file():
+            return False
+        end: str | None = None
+        for line in self._path.read_text(encoding="utf-8", errors="replace").split("\n"):
+            if end is not None:
+                end = None if line == end else end
+            elif "<<" in line:
+                found, _, end = line.partition("<<")
+                if found == name:
+                    return True
+        return False
+
     def set_json(self, name: str, value: Any) -> None:
         """Set output `name` to a JSON document in one line of ASCII."""
         self.set(name, json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False))

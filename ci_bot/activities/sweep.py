@@ -3,7 +3,8 @@
 What decides is on GitHub, what is removed is in ledger, state and warehouse. So the worker is asked
 what there is, GitHub which of those pull requests are open, and the worker to clean up the rest.
 Only an environment that the ledger records for this repository, and whose pull request GitHub says
-is closed, is ever touched. If GitHub does not answer, nothing is.
+is closed, is ever touched. If GitHub does not answer, nothing is. Physical tables of environments
+that were removed a day ago or more go by the same way: not if their pull request was reopened.
 """
 
 from __future__ import annotations
@@ -36,15 +37,20 @@ class Swept:
 
     @property
     def rescues(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row.standing == "remove")
+        return tuple(row for row in self.rows if row.rescue)
+
+    @property
+    def told(self) -> tuple[Row, ...]:
+        """Everything that was worked on, or should have been."""
+        return tuple(row for row in self.rows if row.goes)
 
     @property
     def left(self) -> tuple[Row, ...]:
         return () if self.dry_run else tuple(row for row in self.rows if row.left)
 
     def report(self) -> SweepReport:
-        """The rescues first, what may stay after them."""
-        rows = sorted(self.rows, key=lambda row: (row.standing != "remove", row.number or 0))
+        """The rescues first, then tables that go, then what may stay."""
+        rows = sorted(self.rows, key=lambda row: (not row.rescue, not row.goes, row.number or 0))
         return SweepReport(
             dry_run=self.dry_run,
             rows=[row.report() for row in rows],
@@ -84,7 +90,7 @@ def sweep(
     others = len(listed.environments) - len(ours)
     rows = sort_out(ours, options, ask_states)
     for row in rows:
-        if row.standing == "remove":
+        if row.rescue:
             on_rescue(row)
     if options.dry_run:
         return Swept(rows=tuple(rows), others=others, dry_run=True)
@@ -101,10 +107,13 @@ def sweep(
 
 
 def _within_limit(rows: list[Row], limit: int) -> tuple[list[Row], list[Row]]:
-    """The rows to remove now, the oldest records first, and all rows with the others waiting."""
+    """The rows to remove now, and all rows with the others waiting.
+
+    Environments that are still there come before tables that nobody sees, the oldest records first.
+    """
     wanted = sorted(
-        (row for row in rows if row.standing == "remove"),
-        key=lambda row: (row.found.updated_at or "", row.environment),
+        (row for row in rows if row.goes),
+        key=lambda row: (not row.rescue, row.found.updated_at or "", row.environment),
     )
     chosen = wanted[:limit]
     late = {row.environment for row in wanted[limit:]}

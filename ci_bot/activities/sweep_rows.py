@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.sweep import FoundEnvironment, Standing, SweepRow
@@ -34,7 +34,7 @@ class SweepOptions:
 
     Args:
         owner: The repository, as the ledger records it.
-        max_deletions: The most environments that one sweep removes.
+        max_deletions: The most environments that one sweep removes, or reclaims the tables of.
         dry_run: Say what would be removed, and remove nothing.
         run: The run that asks, for the ledger.
     """
@@ -71,9 +71,19 @@ class Row:
     @property
     def cause(self) -> str | None:
         """Why it was still there, as far as its record tells; None where it belongs there."""
-        if self.standing != "remove":
+        if not self.rescue:
             return None
         return _CAUSES.get(self.found.phase or "", _MISSED)
+
+    @property
+    def rescue(self) -> bool:
+        """Whether a cleanup missed it."""
+        return self.standing == "remove"
+
+    @property
+    def goes(self) -> bool:
+        """Whether the sweep removes something of it."""
+        return self.standing in ("remove", "tables")
 
     @property
     def gone(self) -> bool:
@@ -82,7 +92,7 @@ class Row:
     @property
     def left(self) -> bool:
         """Whether it should be gone and is not."""
-        return self.standing == "remove" and not self.gone
+        return self.goes and not self.gone
 
     def report(self) -> SweepRow:
         """The row as people and the step's output get it."""
@@ -94,9 +104,26 @@ class Row:
             cause=self.cause,
             result=self.document.result if self.document else None,
             waits=self.waits[:4_000] if self.waits else None,
-            views_dropped=len(self.document.views_dropped) if self.document else 0,
             expires_at=self.found.expires_at,
+            **self._tables(),
         )
+
+    def _tables(self) -> dict[str, Any]:
+        document = self.document
+        if document is None:
+            return {"tables_until": self.found.tables_due_at}
+        sizes = [table.bytes for table in document.tables_reclaimed]
+        known = [size for size in sizes if size is not None]
+        return {
+            "views_dropped": len(document.views_dropped),
+            "tables_reclaimed": len(sizes),
+            "bytes_reclaimed": sum(known) if known and len(known) == len(sizes) else None,
+            "tables_kept": len(document.tables_kept),
+            # ISO 8601 with or without a fraction sorts well enough for a whole second.
+            "tables_until": max(
+                (kept.until for kept in document.tables_kept if kept.until), default=None
+            ),
+        }
 
 
 def sort_out(
@@ -104,13 +131,13 @@ def sort_out(
 ) -> list[Row]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
     rows = [_by_itself(item, options) for item in found]
-    numbers = {row.number for row in rows if row.standing == "remove" and row.number is not None}
+    numbers = {row.number for row in rows if row.goes and row.number is not None}
     states = ask_states(numbers) if numbers else {}
     return [_by_state(row, states) for row in rows]
 
 
 def _by_itself(found: FoundEnvironment, options: SweepOptions) -> Row:
-    """`remove` here means: to be asked about."""
+    """`remove` and `tables` here mean: to be asked about."""
     name = re.fullmatch(rf"{re.escape(options.environment_prefix)}_(\d{{1,10}})", found.environment)
     number = int(name[1]) if name else None
     standing: Standing = "remove"
@@ -122,11 +149,13 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> Row:
         standing = "odd_record"
     elif found.pinned:
         standing = "pinned"
+    elif found.tables_due_at is not None:
+        standing = "tables" if found.tables_due else "grace"
     return Row(found=found, number=number, standing=standing)
 
 
 def _by_state(row: Row, states: Mapping[int, PullState]) -> Row:
-    if row.standing != "remove" or row.number is None:
+    if not row.goes or row.number is None:
         return row
     state = states.get(row.number, PullState(state="unknown"))
     if state.state == "closed":

@@ -22,13 +22,16 @@ from ci_bot.contracts.base import (
 
 class ReclaimedTable(Contract):
     table: Name
-    bytes: Bytes | None
+    bytes: Bytes | None = Field(description="What its files freed; null: could not be asked.")
 
 
 class KeptTable(Contract):
     table: Name
     why: Line
-    until: Timestamp | None = Field(description="When SQLMesh's janitor may take it, if known.")
+    until: Timestamp | None = Field(
+        description="When the sweep reclaims it, or else SQLMesh's janitor may take it; null: not "
+        "known, or not while somebody uses it."
+    )
 
 
 class Leftover(Contract):

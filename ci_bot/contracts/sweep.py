@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ci_bot.contracts.base import (
     SCHEMA_VERSION,
+    Bytes,
     Contract,
     Count,
     Failure,
@@ -22,6 +23,8 @@ from ci_bot.contracts.cleanup import CleanupDocument
 
 Standing = Literal[
     "remove",  # recorded for this repository, and its pull request is closed: a rescue
+    "tables",  # removed before, and its physical tables are due to be reclaimed
+    "grace",  # removed before, and its physical tables stay for a while
     "open",
     "unknown",  # GitHub does not say, so it stays
     "pinned",
@@ -43,6 +46,11 @@ class FoundEnvironment(Contract):
     expires_at: Timestamp | None = Field(
         default=None, description="SQLMesh's own TTL, the last net; null: it never expires."
     )
+    tables_due_at: Timestamp | None = Field(
+        default=None,
+        description="When its physical tables may be reclaimed; null: it is not removed yet.",
+    )
+    tables_due: bool = Field(default=False, description="That moment has passed.")
 
 
 class EnvironmentList(Contract):
@@ -92,6 +100,14 @@ class SweepRow(Contract):
     )
     waits: Line | None = Field(default=None, description="Why it should be gone and is not.")
     views_dropped: Count = 0
+    tables_reclaimed: Count = 0
+    bytes_reclaimed: Bytes | None = Field(
+        default=None, description="What those tables freed; null: one of them is not known."
+    )
+    tables_kept: Count = Field(default=0, description="Physical tables that stay.")
+    tables_until: Timestamp | None = Field(
+        default=None, description="How long they stay at the longest; null: not known."
+    )
     expires_at: Timestamp | None = None
 
 

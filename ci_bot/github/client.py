@@ -24,7 +24,7 @@ from ci_bot.github.port import (
 )
 from ci_bot.github.pull_states import pull_states
 from ci_bot.github.rest import Rest
-from ci_bot.github.retry import PATIENT, Limits
+from ci_bot.github.retry import HURRIED, PATIENT, Limits
 from ci_bot.github.transport import GRAPHQL, Time, Transport, Unclear
 
 ACTIONS_BOT = "github-actions[bot]"
@@ -70,6 +70,11 @@ class GitHubClient:
         self._login: str | None = None
         self._time = time
         self._limits = limits
+
+    def hurry(self) -> None:
+        """From now on for the last seconds of a cancelled run; see `HURRIED`."""
+        self._rest.transport.hurry()
+        self._limits = HURRIED
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         doing, path = f"read pull request {number}", f"{self._root}/pulls/{number:d}"

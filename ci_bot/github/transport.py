@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ci_bot.errors import BadInput, GitHubUnavailable
 from ci_bot.github.failures import to_error, unexpected
-from ci_bot.github.retry import PATIENT, Failure, Limits, Stop, classify, decide
+from ci_bot.github.retry import HURRIED, PATIENT, Failure, Limits, Stop, classify, decide
 from ci_bot.github.urls import safe_api_url
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Transport:
         self._host = urlsplit(self._api_url).netloc
         # A closure, not a partial: nothing of it shows the token when it is printed.
         self._connect: Callable[[], Requester] = lambda: _requester(
-            self._api_url, token, agent, limits
+            self._api_url, token, agent, self.limits
         )
         self._requester: Requester | None = None
         self._last_write: float | None = None
@@ -133,6 +133,11 @@ class Transport:
                 raise unexpected(doing, "is not JSON")
             else:
                 return outcome
+
+    def hurry(self) -> None:
+        """From now on for the last seconds of a cancelled run: one try, and a short wait for it."""
+        self.limits = HURRIED
+        self._requester = None
 
     def pause(self, tries: int) -> None:
         """Wait as after the given number of failed tries."""

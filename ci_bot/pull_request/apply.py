@@ -11,7 +11,7 @@ from ci_bot import activity
 from ci_bot.activities import apply as applying
 from ci_bot.bench import Bench, Listener, owner
 from ci_bot.commands import Apply as ApplyCommand
-from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.comment import Marker
 from ci_bot.contracts.identity import PlanIdentity
 from ci_bot.contracts.messages import Progress as WorkerProgress
@@ -21,6 +21,7 @@ from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
 from ci_bot.github.artifact import read_member
 from ci_bot.github.port import GitHub, PullRequest
 from ci_bot.local import apply_phase
+from ci_bot.pull_request import cleanup as cleaning
 from ci_bot.pull_request.asked import read_command
 from ci_bot.pull_request.desk import Desk, Facts
 from ci_bot.pull_request.failures import failure_of
@@ -60,7 +61,36 @@ def apply(
             desk.template, override=Override(by=wish.by, reason=wish.override_reason)
         )
     document = _apply(asked, settings, desk, bench, github=github, pull=pull, marker=marker)
-    return publish(document, desk, marker)
+    if document.result == "cancelled" and document.reason_code != "stop_requested":
+        return _record(document, desk)
+    closed = _closed_meanwhile(asked.number, desk, github)
+    if closed is None:
+        return publish(document, desk, marker)
+    code = publish(document, desk, None)
+    desk.commands.notice(
+        f"Pull request #{asked.number} was closed while the apply ran, so "
+        f"{desk.template.environment} is removed at once."
+    )
+    gone = activity.Cleanup(
+        number=asked.number, merged=closed.merged, closed=True, head_sha=closed.head_sha
+    )
+    return cleaning.cleanup(gone, settings, desk, bench, github) or code
+
+
+def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | None:
+    """The pull request, if it is closed by now: its own cleanup may have come too early."""
+    try:
+        pull = github.get_pull(number)
+    except Cancelled:
+        raise
+    except BotError as error:
+        desk.warn(
+            "Nobody could say whether the pull request is still open. If it was closed while the "
+            f"apply ran, the nightly sweep removes {desk.template.environment}",
+            error,
+        )
+        return None
+    return None if pull.open else pull
 
 
 def give_up(error: BotError, desk: Desk) -> int:
@@ -102,6 +132,13 @@ def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(None, context, budget, review=review, redact=desk.redactor.redact)
 
+    def show() -> bool:
+        if _still_applied(marker):
+            return _note(desk, "refused", refusal.message, marker.plan if marker else None)
+        return _may_show(marker) and desk.try_post(
+            "refused", Facts.of(marker), render, refusal=refusal
+        )
+
     desk.summarise(render, "refused", refusal=refusal)
     desk.conclude(
         {"reason-code": first.reason_code, "plan-id": (marker.plan or "") if marker else ""},
@@ -112,10 +149,7 @@ def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
             "unmet": [item.reason_code for item in against],
             "exit_code": EXIT_REFUSED,
         },
-        lambda: (
-            _may_show(marker)
-            and desk.try_post("refused", Facts.of(marker), render, refusal=refusal)
-        ),
+        show,
     )
     return EXIT_REFUSED
 
@@ -123,6 +157,11 @@ def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
 def _may_show(marker: Marker | None) -> bool:
     """Whether the comment is there and about a plan, so that it may show what became of that."""
     return marker is not None and marker.phase not in _AFTER_THE_END
+
+
+def _still_applied(marker: Marker | None) -> bool:
+    """Whether the comment holds the evidence of an apply, which a refusal must not take away."""
+    return marker is not None and marker.phase == "applied"
 
 
 def _apply(
@@ -144,12 +183,20 @@ def _apply(
     def show(progress: Progress | None) -> None:
         desk.try_post("applying", Facts.of(marker), render, progress=progress)
 
-    show(None)
+    begun = not _still_applied(marker)
+    if begun:
+        show(None)
     last = started
 
     def on_progress(step: WorkerProgress) -> None:
-        nonlocal last
+        nonlocal begun, last
         now = desk.around.monotonic()
+        if step.phase == "apply" and not begun:
+            # The worker has compared and holds the lease: from here on the old evidence is void.
+            begun = True
+            last = now
+            show(None)
+            return
         if step.phase != "apply" or not step.total or now - last < PROGRESS_SECONDS:
             return
         last = now
@@ -158,7 +205,8 @@ def _apply(
         show(Progress(done=done, total=total, seconds_left=left, message=step.message))
 
     def on_cancel() -> None:
-        desk.try_post("cancelled", Facts.of(marker), render)
+        if begun:
+            desk.try_post("cancelled", Facts.of(marker), render)
 
     bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
     options = applying.ApplyOptions(
@@ -203,6 +251,34 @@ def _reviewed(marker: Marker, desk: Desk, github: GitHub) -> PlanIdentity | None
         return None
 
 
+def _record(document: ApplyDocument, desk: Desk) -> int:
+    """What may be partial after a cancel: in files, summary and outputs, without asking GitHub.
+
+    The comment was marked while the worker had its last seconds; there is no time for more.
+    """
+    review = desk.earlier_review()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)
+
+    code = applying.exit_code(document)
+    desk.keep("apply", document, render, "cancelled")
+    desk.summarise(render, "cancelled")
+    if document.failure is not None:
+        desk.fail(document.failure)
+    desk.result(
+        {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
+        {
+            "activity": "apply",
+            "result": document.result,
+            "reason_code": document.reason_code,
+            "plan_id": document.plan_id,
+            "exit_code": code,
+        },
+    )
+    return code
+
+
 def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
     phase = apply_phase(document.result)
@@ -212,6 +288,14 @@ def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)
+
+    def show() -> bool:
+        if _still_applied(marker) and document.result == "nothing_to_apply":
+            return True
+        if _still_applied(marker) and document.result == "refused":
+            why = document.failure.message if document.failure else "The apply was refused."
+            return _note(desk, "refused", why, document.plan_id)
+        return _may_show(marker) and desk.try_post(phase, Facts.of(marker), render)
 
     code = applying.exit_code(document)
     desk.keep("apply", document, render, phase)
@@ -232,7 +316,7 @@ def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
             "plan_id": document.plan_id,
             "exit_code": code,
         },
-        lambda: _may_show(marker) and desk.try_post(phase, Facts.of(marker), render),
+        show,
     )
     if posted and document.result in ("applied", "failed"):
         _tell(desk, document)
@@ -269,12 +353,16 @@ def _tell(desk: Desk, document: ApplyDocument) -> None:
         if document.result == "applied"
         else (document.failure.message if document.failure else "The apply failed.")
     )
+    _note(desk, document.result, summary, document.plan_id)
+
+
+def _note(desk: Desk, result: ApplyResult, summary: str, plan_id: str | None) -> bool:
     text = notice.apply_ended(
-        document.result,
+        result,
         summary,
-        replace(desk.template, phase=apply_phase(document.result)),
-        plan_id=document.plan_id,
+        replace(desk.template, phase=apply_phase(result)),
+        plan_id=plan_id,
         comment_url=desk.comment_url,
         redact=desk.redactor.redact,
     )
-    desk.try_note(text)
+    return desk.try_note(text)

@@ -110,6 +110,8 @@ def publish(document: CleanupDocument, desk: Desk) -> int:
             "result": document.result,
             "existed": document.existed,
             "views_dropped": len(document.views_dropped),
+            "tables_reclaimed": len(document.tables_reclaimed),
+            "tables_kept": len(document.tables_kept),
             "left": len(document.leftovers) + len(document.foreign),
             "exit_code": code,
         },

@@ -235,12 +235,16 @@ class Desk:
         text = f"{what}: {error.message} {error.hint or ''}".strip()
         self.commands.warning(self.redactor.redact(text))
 
-    def try_note(self, text: str) -> None:
-        """`note`, where a failure must not lose what is already done."""
+    def try_note(self, text: str) -> bool:
+        """`note`, where a failure must not lose what is already done; whether it was written."""
         try:
             self.note(text)
+        except Cancelled:
+            raise
         except BotError as error:
             self.warn("No note could be written", error)
+            return False
+        return self.sticky is not None
 
     def try_post(self, *arguments: Any, **extra: Any) -> bool:
         """`post`, where a failure must not lose what is already done; says it in an annotation.
@@ -251,6 +255,8 @@ class Desk:
         """
         try:
             published = self.post(*arguments, **extra)
+        except Cancelled:
+            raise
         except BotError as error:
             self.warn("The comment could not be updated", error)
             return False

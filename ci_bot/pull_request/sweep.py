@@ -1,4 +1,4 @@
-"""The nightly sweep: what a cleanup missed is found, removed and told.
+"""The nightly sweep: what a cleanup missed is found, removed and told, and so are old tables.
 
 Every rescue is a warning, because a sweep that is silent hides that cleanups do not run.
 """
@@ -80,7 +80,7 @@ def publish(swept: sweeping.Swept, desk: Desk) -> int:
             "GitHub does not say whether the pull requests of these environments are open, so they "
             f"stay: {', '.join(unknown[:20])}."
         )
-    for row in swept.rescues:
+    for row in swept.told:
         if row.number is None or row.document is None:
             continue
         if not _show(row, row.document, desk_for(desk, row.number)):
@@ -100,6 +100,9 @@ def _outputs(swept: sweeping.Swept, desk: Desk, code: int) -> None:
             "rescued": [row.environment for row in swept.rescues],
             "removed": [row.environment for row in swept.rescues if row.gone],
             "left": [row.environment for row in swept.left],
+            "tables_reclaimed": sum(
+                len(row.document.tables_reclaimed) for row in swept.told if row.document
+            ),
             "exit_code": code,
         },
     )
@@ -115,7 +118,7 @@ def _show(row: Row, document: CleanupDocument, desk: Desk) -> bool:
     desk.template = replace(
         desk.template,
         merged=row.merged,
-        rescued=row.gone and row.found.phase not in _WAS_CLEANED,
+        rescued=row.rescue and row.gone and row.found.phase not in _WAS_CLEANED,
     )
     before = desk.look()
     if desk.sticky is None:

@@ -17,6 +17,7 @@ _GONE = ("removed", "nothing_to_do")
 _STAYS = {
     "open": "its pull request is open",
     "unknown": "GitHub does not say whether its pull request is open",
+    "grace": "removed already, its physical tables stay for a day after that",
     "pinned": "pinned in the project's configuration",
     "not_recorded": "not recorded by this action",
     "odd_record": "its record contradicts its name",
@@ -28,14 +29,15 @@ def render_sweep(
 ) -> str:
     """The whole report as Markdown; `context` says where links lead and what time it is."""
     clean = redaction.scrub(report, redact)
-    rescued, kept = _parts(clean)
+    rescued, tables, kept = _parts(clean)
     template = environment().get_template("sweep.md.j2")
     return tidy(
         template.render(
             s=clean,
             c=context,
             rescued=rescued,
-            left=[row for row in rescued if row.result not in _GONE],
+            tables=tables,
+            left=[row for row in [*rescued, *tables] if row.result not in _GONE],
             kept=kept,
             most=MOST_ROWS,
             pull=lambda number: _pull(context, number),
@@ -48,14 +50,15 @@ def sweep_to_terminal(
 ) -> str:
     """The same for a terminal."""
     clean = redaction.scrub(report, redact)
-    rescued, kept = _parts(clean)
+    rescued, tables, kept = _parts(clean)
     page = Page(color=colour)
-    left = [row for row in rescued if row.result not in _GONE]
+    left = [row for row in [*rescued, *tables] if row.result not in _GONE]
     found = words.count(len(rescued), "environment")
     if clean.dry_run:
         page.title(f"Sweep, dry run · {found} would be removed", "yellow" if rescued else "green")
     elif left:
-        page.title(f"Sweep · {len(left)} of {found} could not be removed", "red")
+        of = words.count(len(rescued) + len(tables), "environment")
+        page.title(f"Sweep · {len(left)} of {of} could not be removed", "red")
     else:
         page.title(f"Sweep · {found} rescued", "green")
     if clean.failure is not None:
@@ -64,6 +67,10 @@ def sweep_to_terminal(
     for row in rescued:
         page.item(f"{row.environment}: {_outcome(row, dry_run=clean.dry_run)}")
         page.note(f"likely cause: {row.cause or 'unknown'}")
+    if tables:
+        page.heading("Physical tables")
+    for row in tables:
+        page.item(f"{row.environment}: {_tables(row, dry_run=clean.dry_run)}")
     if kept:
         page.heading("Not touched")
     for row in kept:
@@ -81,9 +88,21 @@ def _outcome(row: SweepRow, *, dry_run: bool) -> str:
     return "would be removed" if dry_run else f"left: {row.waits or 'unknown why'}"
 
 
-def _parts(report: SweepReport) -> tuple[list[SweepRow], list[SweepRow]]:
+def _tables(row: SweepRow, *, dry_run: bool) -> str:
+    """What became of the tables of an environment that was removed before."""
+    if row.result not in _GONE:
+        return "would be reclaimed" if dry_run else f"left: {row.waits or 'unknown why'}"
+    size = "" if row.bytes_reclaimed is None else f", {words.size(row.bytes_reclaimed)} freed"
+    kept = f", {row.tables_kept} kept" if row.tables_kept else ""
+    return f"{words.count(row.tables_reclaimed, 'table')} reclaimed{size}{kept}"
+
+
+def _parts(report: SweepReport) -> tuple[list[SweepRow], list[SweepRow], list[SweepRow]]:
+    """Rescues, tables of environments that were removed before, and what was not touched."""
     rescued = [row for row in report.rows if row.standing == "remove"]
-    return rescued, [row for row in report.rows if row.standing != "remove"]
+    tables = [row for row in report.rows if row.standing == "tables"]
+    kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
+    return rescued, tables, kept
 
 
 def _pull(context: CommentContext, number: int | None) -> SafeMarkdown:

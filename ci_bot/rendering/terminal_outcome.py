@@ -117,13 +117,17 @@ def cleanup_page(page: Page, document: CleanupDocument) -> None:
     _failure(page, document.failure)
     views, schemas = len(document.views_dropped), len(document.schemas_dropped)
     page.fact("Dropped", f"{words.count(views, 'view')}, {words.count(schemas, 'schema')}")
-    page.fact("Reclaimed", words.count(len(document.tables_reclaimed), "physical table"))
+    page.fact("Reclaimed", _reclaimed(document))
     page.fact("Left over", str(len(document.leftovers)))
     page.fact("Record", "removed" if document.state_record_removed else "still in the state")
     for left in document.leftovers:
         page.item(f"{left.object}: {left.why}")
     for name in document.foreign:
         page.item(f"{name} was not made by this environment and stays")
+    if document.tables_reclaimed:
+        page.heading("Physical tables that are gone")
+    for table in document.tables_reclaimed:
+        page.item(f"{table.table}: {'unknown' if table.bytes is None else words.size(table.bytes)}")
     if document.tables_kept:
         page.heading("Physical tables that stay")
     for kept in document.tables_kept:
@@ -131,3 +135,10 @@ def cleanup_page(page: Page, document: CleanupDocument) -> None:
         page.item(f"{kept.table}: {kept.why}{until}")
     if document.result == "incomplete":
         page.fact("Next", "clear the cause and run the same cleanup again; it is safe to repeat")
+
+
+def _reclaimed(document: CleanupDocument) -> str:
+    sizes = [table.bytes for table in document.tables_reclaimed]
+    known = [size for size in sizes if size is not None]
+    freed = f", {words.size(sum(known))} freed" if known and len(known) == len(sizes) else ""
+    return words.count(len(sizes), "physical table") + freed

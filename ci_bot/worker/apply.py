@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlmesh.core.plan.stages import PlanStage
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
 
-from ci_bot.contracts.apply import ApplyDocument, Attempt, AuditTotals, View
+from ci_bot.contracts.apply import AppliedModel, ApplyDocument, Attempt, AuditTotals, View
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyAsk
@@ -22,6 +23,7 @@ from ci_bot.worker import (
     describe,
     evidence,
     guard,
+    history,
     objects,
     planning,
     project,
@@ -29,8 +31,10 @@ from ci_bot.worker import (
     times,
 )
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
-from ci_bot.worker.describe import Names
+from ci_bot.worker.hold import Hold
+from ci_bot.worker.lease import LeaseLostError
 from ci_bot.worker.ledger import Ledger, LedgerRow, LedgerSnapshot, Phase
+from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned, Wish
 from ci_bot.worker.problems import failure_of, root_cause, sentence
 from ci_bot.worker.project import Clock, OpenProject
@@ -67,7 +71,8 @@ def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
 
     Raises:
         BadInput: prod does not exist yet, or the project cannot be applied on Spark.
-        Refused: the plan is not the reviewed one, or it would write prod.
+        Refused: the plan is not the reviewed one, it would write prod, or another run holds the
+            environment.
         SQLMeshError: the project does not load.
     """
     started = ports.clock.now()
@@ -97,9 +102,26 @@ class _Run:
         self.ledger = Ledger(compat.state_adapter(self.context))
         self.attempts: list[Attempt] = []
         self.plan_id: str | None = None
+        self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
 
     def execute(self) -> ApplyDocument:
         self._check_prerequisites()
+        try:
+            seen = self.hold.look()
+            ready = self._ready()
+            if isinstance(ready, ApplyDocument):
+                return ready
+            with self.ports.clock.phase("lease"):
+                self.hold.take(self.ports.progress)
+            if self.hold.moved_since(seen):
+                compat.forget_cached_snapshots(self.context)
+                ready = self._ready()
+            return ready if isinstance(ready, ApplyDocument) else self._build(*ready)
+        finally:
+            self.hold.end()
+
+    def _ready(self) -> ApplyDocument | tuple[Planned, Any, list[PlanStage]]:
+        """The plan of now, its estimate and its stages; a document where nothing is to be built."""
         self.ports.progress("plan", "planning again on the current commit", None, None)
         planned = self._plan()
         if planned is None:
@@ -118,7 +140,7 @@ class _Run:
         guard.check_prod_untouched(planned, stages, self.names)
         if not work and self._already_promoted(planned):
             return self._document("nothing_to_apply", reason_code="already_applied")
-        return self._build(planned, review.first_estimate(work), stages)
+        return planned, history.estimate(work, self.ledger.runs()), stages
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty" or not self.opened.has_prod:
@@ -134,6 +156,14 @@ class _Run:
                 "or drop catalogs, so such an environment could never be removed.",
                 hint="Use `schema` (the default) or `table`.",
                 reason_code="suffix_target",
+            )
+        row = self.ledger.get(self.ask.environment)
+        if row is not None and row.owner != self.ask.owner.name:
+            raise Refused(
+                f"{self.ask.environment} belongs to {row.owner}, not to {self.ask.owner.name}.",
+                hint="Two repositories on one state need different values of the input "
+                "`environment-prefix`.",
+                reason_code="other_owner",
             )
 
     def _plan(self) -> Planned | None:
@@ -191,45 +221,72 @@ class _Run:
         recorder = self._recorder(planned)
         with self.ports.clock.phase("spark"):
             self._record(planned, "applying")
+        self.ports.progress("apply", f"building {self.ask.environment}", None, None)
         failure = self._execute_with_retry(planned, recorder)
+        views: list[View] = []
+        shown = evidence.Evidence()
+        if failure is None:
+            try:
+                views = self._verify(environment)
+                shown = self._evidence(planned)
+            except Exception:
+                if self.hold.ended is None:
+                    raise
+            if self.hold.ended is not None:
+                failure = self.hold.failure()
         if failure is not None:
             self._record_phase("failed")
-            return self._document(
-                "cancelled" if failure.reason_code == "cancelled" else "failed",
-                reason_code=failure.reason_code,
-                models=recorder.applied({}),
-                audits=recorder.audit_totals(_expected_audits(planned)),
-                estimate=estimate,
-                failure=failure,
-                partial=[
-                    f"{self.ask.environment} may be half built: tables of the models above may "
-                    "hold data, and some of its views may be missing. Applying again completes it; "
-                    "a cleanup removes it."
-                ],
-            )
-        views = self._verify(environment)
-        with self.ports.clock.phase("evidence"):
-            shown = evidence.collect(
-                self.ask,
-                self.context,
-                planned,
-                self.names,
-                self.catalog,
-                evidence.Ports(self.ports.progress, self.ports.stop, self.ports.clock.now),
-            )
+            return self._unfinished(failure, planned, recorder, estimate)
+        models = recorder.applied(shown.rows)
+        executors = compat.executor_count(self.context)
+        self._record_runs(planned, models, executors)
         self._record_phase("applied")
         unresolved = [view for view in views if not view.resolves]
         audits: AuditTotals = recorder.audit_totals(_expected_audits(planned))
         return self._document(
             "failed" if unresolved else "applied",
             reason_code="views_do_not_resolve" if unresolved else None,
-            models=recorder.applied(shown.rows),
+            models=models,
             views=views,
             audits=audits,
             table_diff=shown.diffs,
             estimate=estimate,
+            executor_hours=round(self.ports.clock.phases.get("apply", 0.0) * executors / 3_600, 5),
             failure=_unresolved(unresolved),
         )
+
+    def _unfinished(
+        self, failure: Failure, planned: Planned, recorder: Recorder, estimate: Any
+    ) -> ApplyDocument:
+        cancelled = failure.reason_code in ("cancelled", "stop_requested")
+        after = (
+            "The cleanup that asked for the stop removes it."
+            if failure.reason_code == "stop_requested"
+            else "Applying again completes it; a cleanup removes it."
+        )
+        return self._document(
+            "cancelled" if cancelled else "failed",
+            reason_code=failure.reason_code,
+            models=recorder.applied({}),
+            audits=recorder.audit_totals(_expected_audits(planned)),
+            estimate=estimate,
+            failure=failure,
+            partial=[
+                f"{self.ask.environment} may be half built: tables of the models above may "
+                f"hold data, and some of its views may be missing. {after}"
+            ],
+        )
+
+    def _evidence(self, planned: Planned) -> evidence.Evidence:
+        with self.ports.clock.phase("evidence"):
+            return evidence.collect(
+                self.ask,
+                self.context,
+                planned,
+                self.names,
+                self.catalog,
+                evidence.Ports(self.ports.progress, self.hold.stop, self.ports.clock.now),
+            )
 
     def _recorder(self, planned: Planned) -> Recorder:
         def report(message: str, done: int, total: int) -> None:
@@ -261,11 +318,12 @@ class _Run:
                         recorder,
                         recorder.on_audits,
                         max_workers=None if number == 1 else 1,
-                    ).evaluate(current.plan.to_evaluatable(), circuit_breaker=self.ports.stop)
+                        promotion=self.hold.promotion,
+                    ).evaluate(current.plan.to_evaluatable(), circuit_breaker=self.hold.stop)
             except Exception as error:
                 seconds = round(self.ports.clock.now() - begun, 3)
-                if self.ports.stop():
-                    return _cancelled()
+                if self.hold.stop() or isinstance(error, LeaseLostError):
+                    return self.hold.failure()
                 why = retry_reason(error, recorder)
                 last = number == MAX_ATTEMPTS or why is None
                 self.attempts.append(
@@ -347,40 +405,64 @@ class _Run:
         found = objects.ledger_objects(views.values(), tables, self.catalog)
         if before is not None:
             found = _keep_first_sight(before, found)
-        self.ledger.put(
-            LedgerRow(
-                environment=self.ask.environment,
-                owner=self.ask.owner.name,
-                pr_number=self.ask.owner.pr_number,
-                head_sha=self.ask.owner.head_sha,
-                plan_id=self.plan_id,
-                phase=phase,
-                gateway=self.context.selected_gateway,
-                catalog=default_catalog,
-                suffix_target=str(environment.naming_info.suffix_target.value),
-                snapshots=[
-                    LedgerSnapshot(
-                        name=snapshot.name,
-                        identifier=snapshot.identifier,
-                        version=str(snapshot.version),
-                        dev_version=snapshot.dev_version,
-                        ours=snapshot.snapshot_id in new
-                        or (snapshot.name, snapshot.identifier) in ours,
-                    )
-                    for snapshot in planned.changed
-                    if snapshot.is_model and snapshot.version
-                ],
-                objects=found,
-                created_at=before.created_at if before else now,
-                updated_at=now,
+        with self.hold.fence():
+            self.ledger.put(
+                LedgerRow(
+                    environment=self.ask.environment,
+                    owner=self.ask.owner.name,
+                    pr_number=self.ask.owner.pr_number,
+                    head_sha=self.ask.owner.head_sha,
+                    plan_id=self.plan_id,
+                    phase=phase,
+                    gateway=self.context.selected_gateway,
+                    catalog=default_catalog,
+                    suffix_target=str(environment.naming_info.suffix_target.value),
+                    snapshots=[
+                        LedgerSnapshot(
+                            name=snapshot.name,
+                            identifier=snapshot.identifier,
+                            version=str(snapshot.version),
+                            dev_version=snapshot.dev_version,
+                            ours=snapshot.snapshot_id in new
+                            or (snapshot.name, snapshot.identifier) in ours,
+                        )
+                        for snapshot in planned.changed
+                        if snapshot.is_model and snapshot.version
+                    ]
+                    + _earlier(before, planned),
+                    objects=found,
+                    created_at=before.created_at if before else now,
+                    updated_at=now,
+                )
             )
+
+    def _record_runs(self, planned: Planned, models: list[AppliedModel], executors: int) -> None:
+        """What the models cost, for the estimates of later reviews."""
+        now = times.now_milliseconds()
+        self.ledger.add_runs(
+            history.runs_of(
+                models,
+                versions={
+                    self.names.of(snapshot.name): str(snapshot.version)
+                    for snapshot in planned.changed
+                    if snapshot.version
+                },
+                environment=self.ask.environment,
+                plan_id=self.plan_id,
+                wall_seconds=self.ports.clock.phases.get("apply", 0.0),
+                executors=executors,
+                at=times.iso(now),
+            ),
+            forget_before=times.iso(now - history.KEEP_DAYS * 86_400_000),
         )
 
     def _record_phase(self, phase: Phase) -> None:
-        row = self.ledger.get(self.ask.environment)
-        if row is not None:
-            now = times.iso(times.now_milliseconds())
-            self.ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+        """How it ended; without the lease the row is another run's, and stays as it is."""
+        with suppress(LeaseLostError), self.hold.fence():
+            row = self.ledger.get(self.ask.environment)
+            if row is not None:
+                now = times.iso(times.now_milliseconds())
+                self.ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
 
     def _document(self, result: Any, **parts: Any) -> ApplyDocument:
         return ApplyDocument(
@@ -413,6 +495,16 @@ def _keep_first_sight(before: LedgerRow, found: list[Any]) -> list[Any]:
     ]
 
 
+def _earlier(before: LedgerRow | None, planned: Planned) -> list[LedgerSnapshot]:
+    """Snapshots that an earlier plan of this environment made, and that this one no longer has."""
+    now = {(snapshot.name, snapshot.identifier) for snapshot in planned.changed}
+    return [
+        item
+        for item in (before.snapshots if before else [])
+        if item.ours and (item.name, item.identifier) not in now
+    ]
+
+
 def _check_window(planned: Planned, missing: Any, names: Names) -> None:
     """Refuses work that lies outside the reviewed window."""
     window = planned.window
@@ -421,7 +513,9 @@ def _check_window(planned: Planned, missing: Any, names: Names) -> None:
             continue
         late = window.end is not None and intervals[-1][1] > times.milliseconds(window.end)
         early = window.start is not None and intervals[0][0] < times.milliseconds(window.start)
-        preview = s_id in planned.plan.restatements
+        # Both reach further back than `start` on purpose, and the plan id covers how far.
+        least = s_id.name in (planned.plan.start_override_per_model or {})
+        preview = s_id in planned.plan.restatements or least
         if late or (early and not preview):
             raise Refused(
                 f"The work on {names.of(s_id.name)} reaches outside the reviewed window "
@@ -451,16 +545,6 @@ def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
 def _one_line(error: BaseException, recorder: Recorder) -> str:
     cause = root_cause(recorder.failures[0] if recorder.failures else error)
     return sentence(cause).splitlines()[0][:1_000]
-
-
-def _cancelled() -> Failure:
-    return Failure(
-        stage="apply",
-        reason_code="cancelled",
-        exit_code=130,
-        message="The apply was cancelled.",
-        hint="Apply again to complete the environment, or clean it up.",
-    )
 
 
 def _unresolved(views: list[View]) -> Failure | None:

@@ -17,13 +17,13 @@ from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.cleanup import CleanupDocument, KeptTable, Leftover
+from ci_bot.contracts.cleanup import CleanupDocument, Leftover
 from ci_bot.contracts.messages import CleanupAsk
 from ci_bot.errors import BadInput, Refused
-from ci_bot.worker import compat, objects, project, review, times
+from ci_bot.worker import compat, lease, objects, project, reclaim, review
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.cleanup_tables import Tables, record
 from ci_bot.worker.ledger import Ledger, LedgerRow
-from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock, OpenProject
 from ci_bot.worker.review import place_of
 
@@ -43,7 +43,6 @@ class _Found:
 
     views: set[Relation] = field(default_factory=set)
     schemas: set[tuple[str, str]] = field(default_factory=set)
-    tables: set[Relation] = field(default_factory=set)
 
 
 def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
@@ -125,13 +124,28 @@ class _Cleanup:
         self.schemas_dropped: list[str] = []
         self.leftovers: list[Leftover] = []
         self.foreign: list[str] = []
+        self.tables = Tables(ask, self.context, self.ledger, self.catalog, ports.progress)
 
     def execute(self) -> CleanupDocument:
+        row = self.ledger.get(self.ask.environment)
+        if row is not None:
+            # Before an apply is asked to stop: it may be another repository's.
+            self._check_ownership(row)
+        with lease.for_cleanup(
+            self.context, self.ask.environment, self.ask.owner, self.ports.progress
+        ):
+            return self._remove()
+
+    def _remove(self) -> CleanupDocument:
         stored = self.context.state_sync.get_environment(self.ask.environment)
         row = self.ledger.get(self.ask.environment)
         if stored is None and (row is None or row.phase == "removed"):
             return self._document("nothing_to_do", existed=False, state_record_removed=False)
         self._check_ownership(row)
+        if stored is None and row is not None and row.phase in reclaim.PHASES:
+            with self.ports.clock.phase("reclaim"):
+                self.tables.settle_later(row)
+            return self._ended(existed=False, state_record_removed=False)
         if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
             raise BadInput(
                 f"{self.ask.environment} was made with `environment_suffix_target: catalog`, which "
@@ -142,22 +156,25 @@ class _Cleanup:
             )
         found = self._enumerate(stored, row)
         if row is not None:
-            self._record(row, "cleaning")
+            row = record(self.ledger, self.tables.before(row), "cleaning")
         if stored is not None:
             self.context.state_sync.invalidate_environment(self.ask.environment)
         with self.ports.clock.phase("drop"):
             self._drop_views(found)
         with self.ports.clock.phase("verify"):
             self._settle(found)
-        removed = self._finish(stored, row)
-        complete = not self.leftovers and not self.foreign
-        return self._document(
-            "removed" if complete else "incomplete",
-            existed=True,
-            state_record_removed=removed,
-            tables_kept=self._kept_tables(found),
-            failure=None if complete else self._incomplete(),
-        )
+        removed = False
+        try:
+            removed = self._finish(stored, row)
+            if row is not None:
+                with self.ports.clock.phase("tables"):
+                    complete = not self.foreign and not self.leftovers
+                    self.tables.settle(row, complete=complete)
+        except Exception as error:
+            # What is dropped stays told; the next run finds it gone and finishes the records.
+            records = f"records of {self.ask.environment} in the state database"
+            self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
+        return self._ended(existed=True, state_record_removed=removed)
 
     def _check_ownership(self, row: LedgerRow | None) -> None:
         if row is not None and row.owner != self.ask.owner.name:
@@ -189,35 +206,24 @@ class _Cleanup:
         for item in row.objects if row else ():
             if item.kind == "view":
                 found.views.add(Relation(item.catalog, item.db, item.name))
-            elif item.kind == "table" and not item.existed:
-                found.tables.add(Relation(item.catalog, item.db, item.name))
         suffix = (
             stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
         )
         if suffix == EnvironmentSuffixTarget.SCHEMA.value:
             # With the suffix on the table the schema is prod's, and is never a candidate.
             found.schemas.update((view.catalog, view.schema) for view in found.views)
-        with self.ports.clock.phase("enumerate"):
-            present = {
-                where: self.catalog.objects(*where)
-                for where in {(view.catalog, view.schema) for view in found.views}
-            }
-        found.views = {
-            view
-            for view in found.views
-            if view.name.lower() in {name.lower() for name in present[(view.catalog, view.schema)]}
-        }
         return found
 
     def _drop_views(self, found: _Found) -> None:
         for number, view in enumerate(sorted(found.views), start=1):
             self.ports.progress("drop", f"view {view.shown}", number, len(found.views))
             try:
-                self.catalog.drop_view(view)
+                was_there = self.catalog.drop_view(view)
             except Exception as error:
-                self.leftovers.append(Leftover(object=view.shown, why=_first_line(error)))
+                self.leftovers.append(Leftover(object=view.shown, why=reclaim.first_line(error)))
             else:
-                self.views_dropped.append(view.shown)
+                if was_there:
+                    self.views_dropped.append(view.shown)
 
     def _settle(self, found: _Found) -> None:
         """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
@@ -228,7 +234,7 @@ class _Cleanup:
         known = {leftover.object for leftover in self.leftovers}
         places = {(view.catalog, view.schema) for view in found.views} | found.schemas
         for catalog, schema in sorted(places):
-            left = self.catalog.listing(catalog, schema)
+            left = self.catalog.names(catalog, schema)
             if left is None:
                 continue
             ours = {
@@ -254,7 +260,7 @@ class _Cleanup:
             self.catalog.drop_empty_schema(catalog, schema)
             shown = self.catalog.schema_exists(catalog, schema)
         except Exception as error:
-            self.leftovers.append(Leftover(object=schema, why=_first_line(error)))
+            self.leftovers.append(Leftover(object=schema, why=reclaim.first_line(error)))
             return
         if shown:
             why = "Spark still shows it after the drop."
@@ -268,29 +274,24 @@ class _Cleanup:
         With foreign objects the record goes although the schema stays: an expired record would let
         the janitor of the team's next `sqlmesh run` drop that schema with CASCADE (DESIGN 7).
         """
-        retry = bool(self.leftovers)
         removed = False
-        if stored is not None and (self.foreign or not retry):
+        if stored is not None and (self.foreign or not self.leftovers):
             compat.delete_environment_record(self.context, self.ask.environment)
             removed = True
-        if row is not None:
-            if self.foreign or retry:
-                self._record(row, "leftover")
-            else:
-                self.ledger.delete(self.ask.environment)
+        if row is not None and (self.foreign or self.leftovers):
+            record(self.ledger, row, "leftover")
         return removed
 
-    def _record(self, row: LedgerRow, phase: Any) -> None:
-        now = times.iso(times.now_milliseconds())
-        self.ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
-
-    def _kept_tables(self, found: _Found) -> list[KeptTable]:
-        why = (
-            "prod reuses it after the merge; otherwise SQLMesh's janitor takes it after its TTL"
-            if self.ask.merged
-            else "SQLMesh's janitor takes it after its TTL"
+    def _ended(self, *, existed: bool, state_record_removed: bool) -> CleanupDocument:
+        self.leftovers += self.tables.leftovers
+        complete = not self.leftovers and not self.foreign
+        done = existed or bool(self.tables.reclaimed)
+        return self._document(
+            ("removed" if done else "nothing_to_do") if complete else "incomplete",
+            existed=existed,
+            state_record_removed=state_record_removed,
+            failure=None if complete else self._incomplete(),
         )
-        return [KeptTable(table=table.shown, why=why, until=None) for table in sorted(found.tables)]
 
     def _incomplete(self) -> Failure:
         left = [leftover.object for leftover in self.leftovers] + self.foreign
@@ -313,12 +314,10 @@ class _Cleanup:
             schemas_dropped=sorted(self.schemas_dropped),
             leftovers=self.leftovers,
             foreign=sorted(self.foreign),
+            tables_reclaimed=self.tables.reclaimed,
+            tables_kept=self.tables.kept,
             seconds=round(self.ports.clock.now() - self.started, 3),
             timings=dict(self.ports.clock.phases),
             versions=review.versions(self.opened),
             **parts,
         )
-
-
-def _first_line(error: BaseException) -> str:
-    return sentence(error).splitlines()[0][:4_000]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -27,20 +28,57 @@ from sqlmesh.core.config.loader import load_configs
 from sqlmesh.core.config.model import ModelDefaultsConfig
 from sqlmesh.core.console import Console
 from sqlmesh.core.context import Context
-from sqlmesh.core.engine_adapter import EngineAdapter
+from sqlmesh.core.dialect import to_schema
+from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
+from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
 from sqlmesh.core.scheduler import Scheduler
-from sqlmesh.core.snapshot import Snapshot, SnapshotEvaluator
+from sqlmesh.core.snapshot import (
+    Snapshot,
+    SnapshotEvaluator,
+    SnapshotId,
+    SnapshotTableCleanupTask,
+    SnapshotTableInfo,
+)
 from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
+from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
 from sqlmesh.utils import merge_dicts
 from sqlmesh.utils.date import now_timestamp
 from sqlmesh.utils.errors import ConfigError, NodeAuditsErrors
 from sqlmesh.utils.pydantic import validation_error_message
 
+from ci_bot.worker.catalog import AdapterSql, Catalog
 from ci_bot.worker.problems import spark_not_started
 
 SUPPORTED = ("0.236",)
 SPARK_DEFAULT_CATALOG = "spark_catalog"
+
+
+class ListingSparkAdapter(SparkEngineAdapter):
+    """SQLMesh's adapter, which also sees what catalogs other than Spark's own hold.
+
+    SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
+    `spark_catalog`, and takes the refusal for "nothing there". Tables survive that (CREATE TABLE IF
+    NOT EXISTS), views do not: an apply that is repeated after the physical view of a VIEW model was
+    made would fail for ever with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
+    """
+
+    def _get_data_objects(
+        self, schema_name: Any, object_names: set[str] | None = None
+    ) -> list[DataObject]:
+        schema = to_schema(schema_name)
+        catalog = schema.catalog or str(self.get_current_catalog())
+        if catalog == SPARK_DEFAULT_CATALOG:
+            found: list[DataObject] = super()._get_data_objects(schema_name, object_names)
+            return found
+        wanted = None if object_names is None else {name.lower() for name in object_names}
+        return [
+            DataObject(
+                catalog=catalog, schema=schema.db, name=name, type=DataObjectType.from_str(kind)
+            )
+            for name, kind in Catalog(AdapterSql(self)).objects(catalog, schema.db).items()
+            if wanted is None or name.lower() in wanted
+        ]
 
 
 class LazySparkConnectionConfig(SparkConnectionConfig):
@@ -56,6 +94,10 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
     DISPLAY_ORDER: ClassVar[Literal[8]] = 8
     _known_catalog: str | None = PrivateAttr(default=None)
     _on_start: Callable[[], None] | None = PrivateAttr(default=None)
+
+    @property
+    def _engine_adapter(self) -> type[EngineAdapter]:
+        return ListingSparkAdapter
 
     @property
     def _connection_factory_with_kwargs(self) -> Callable[[], Any]:
@@ -249,6 +291,30 @@ def keep_model_caps(builder: PlanBuilder) -> None:
     builder.override_end = False
 
 
+def note_refused_models(builder: PlanBuilder) -> list[str]:
+    """A list that gets the model for which `build` refuses a destructive or additive change.
+
+    The exception does not name it, only the console is told.
+    (`PlanBuilder._check_destructive_additive_changes`)
+    """
+    refused: list[str] = []
+    told: Any = builder._console
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(told, name)
+
+        def log_destructive_change(self, model: str, *args: Any, error: bool = True) -> None:
+            if error:
+                refused.append(model)
+
+        log_additive_change = log_destructive_change
+
+    listening: Any = Noting()
+    builder._console = listening
+    return refused
+
+
 def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
     """The same plan, restricted to building data for `names`. Views are not restricted."""
     restricted: Plan = plan.model_copy(update={"models_to_backfill": names})
@@ -382,13 +448,38 @@ class AuditOutcome:
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
 
 
+class LeasedPlanEvaluator(BuiltInPlanEvaluator):
+    """SQLMesh's evaluator, which asks before it promotes: a circuit breaker is asked between
+    batches only. (`visit_environment_record_update_stage`, `visit_virtual_layer_update_stage`)
+    """
+
+    promotion: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def visit_environment_record_update_stage(self, stage: Any, plan: Any) -> None:
+        with self.promotion():
+            super().visit_environment_record_update_stage(stage, plan)
+
+    def visit_virtual_layer_update_stage(self, stage: Any, plan: Any) -> None:
+        with self.promotion():
+            # The views take their time on Spark; no transaction on the state waits for that.
+            pass
+        super().visit_virtual_layer_update_stage(stage, plan)
+
+
 def plan_evaluator(
-    context: Context, console: Console, on_audits: AuditListener, *, max_workers: int | None
+    context: Context,
+    console: Console,
+    on_audits: AuditListener,
+    *,
+    max_workers: int | None,
+    promotion: Callable[[], AbstractContextManager[None]],
 ) -> BuiltInPlanEvaluator:
     """What executes a plan's stages, with our console and our scheduler.
 
     Args:
         max_workers: How many batches run at once; None takes the connection's setting.
+        promotion: Entered around the write that promotes the environment in the state, and once
+            more before its views are made. What it raises stops the plan.
     """
 
     def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
@@ -402,13 +493,15 @@ def plan_evaluator(
             on_audits=on_audits,
         )
 
-    return BuiltInPlanEvaluator(
+    evaluator = LeasedPlanEvaluator(
         state_sync=context.state_sync,
         snapshot_evaluator=context.snapshot_evaluator,
         create_scheduler=scheduler,
         default_catalog=context.default_catalog,
         console=console,
     )
+    evaluator.promotion = promotion
+    return evaluator
 
 
 def state_adapter(context: Context) -> EngineAdapter:
@@ -421,6 +514,13 @@ def state_adapter_of(state: StateSync) -> EngineAdapter:
     inner: Any = getattr(state, "state_sync", state)
     adapter: EngineAdapter = inner.engine_adapter
     return adapter
+
+
+def forget_cached_snapshots(context: Context) -> None:
+    """Lets the next plan read every snapshot from the state again. (`CachingStateSync`, 120 s)"""
+    clear = getattr(context.state_sync, "clear_cache", None)
+    if clear is not None:
+        clear()
 
 
 def count_snapshots(state: StateSync) -> int:
@@ -443,3 +543,112 @@ def needs_format(context: Context, node: Any) -> bool:
     """Whether `sqlmesh format` would change the file of a model or audit. (`Context._format`)"""
     before = Path(node._path).read_text(encoding="utf-8")
     return bool(context._format(node, before) != before)
+
+
+def executor_count(context: Context) -> int:
+    """How many executors Spark has now; 1 in local mode, where the driver is the executor.
+
+    (`SparkContext.getExecutorMemoryStatus`, which lists the driver, too)
+    """
+    adapter: Any = context.engine_adapter
+    known = adapter.spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    return max(1, int(known) - 1)
+
+
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A row of the state's snapshots; the times are milliseconds."""
+
+    name: str
+    identifier: str
+    version: str
+    dev_version: str
+    updated_ts: int
+    ttl_ms: int
+
+
+def stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
+    """Every row that the state has of these models, without reading a model. (`SnapshotState`)"""
+    store: Any = _store(context).snapshot_state
+    columns = ("name", "identifier", "version", "dev_version", "updated_ts", "ttl_ms")
+    found = []
+    for where in snapshot_name_filter(sorted(set(names)), batch_size=store.SNAPSHOT_BATCH_SIZE):
+        query = exp.select(*columns).from_(store.snapshots_table).where(where)
+        for name, identifier, version, dev_version, updated_ts, ttl_ms in fetchall(
+            store.engine_adapter, query
+        ):
+            found.append(
+                StoredSnapshot(
+                    str(name),
+                    str(identifier),
+                    str(version),
+                    str(dev_version or version),
+                    int(updated_ts),
+                    int(ttl_ms),
+                )
+            )
+    return found
+
+
+def lock_environments(context: Context) -> None:
+    """Makes every promotion wait until the transaction ends that this is called in.
+
+    A promotion locks the row of its environment before it writes (`EngineAdapterStateSync.promote`)
+    and so does this, with all of them. DuckDB has no such lock and needs none.
+    """
+    store: Any = _store(context).environment_state
+    fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
+
+
+def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
+    """What each environment uses, expired ones too. Of one whose promotion has not ended also what
+    it used before, as `get_expired_snapshots` counts it."""
+    return {
+        str(environment.name): [
+            *environment.snapshots,
+            *(
+                (environment.previous_finalized_snapshots or [])
+                if not environment.finalized_ts
+                else []
+            ),
+        ]
+        for environment in _store(context).get_environments()
+    }
+
+
+def whole_snapshots(
+    context: Context, keys: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Snapshot]:
+    """Those of the snapshots (name, identifier) that the state has."""
+    ids = [SnapshotId(name=name, identifier=identifier) for name, identifier in keys]
+    found = _store(context).get_snapshots(ids) if ids else {}
+    return {(str(item.name), str(item.identifier)): item for item in found.values()}
+
+
+def forget_snapshots(context: Context, snapshots: Iterable[tuple[Snapshot, bool]]) -> None:
+    """Deletes the rows of snapshots, and their intervals, from the state.
+
+    The interval rows of others stay byte for byte: SQLMesh's own `cleanup_intervals` would compact
+    all of them first. (`_delete_intervals_by_version`, `_delete_intervals_by_dev_version`)
+
+    Args:
+        snapshots: True: nobody shares the snapshot's version, so all of its intervals go. False:
+            only those of its preview.
+    """
+    tasks = [
+        SnapshotTableCleanupTask(snapshot=item.table_info, dev_table_only=not whole)
+        for item, whole in snapshots
+    ]
+    if not tasks:
+        return
+    store: Any = _store(context)
+    store.snapshot_state.delete_snapshots([task.snapshot for task in tasks])
+    store.interval_state._delete_intervals_by_version(tasks)
+    store.interval_state._delete_intervals_by_dev_version(tasks)
+
+
+def _store(context: Context) -> EngineAdapterStateSync:
+    """The state below the cache that SQLMesh wraps it in."""
+    state: Any = context.state_sync
+    store: EngineAdapterStateSync = getattr(state, "state_sync", state)
+    return store

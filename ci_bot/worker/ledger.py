@@ -15,7 +15,16 @@ from ci_bot.contracts.base import Contract, Count, Name, Timestamp
 
 SCHEMA = "sqlmesh_ci_bot"
 VERSION = 1
-Phase = Literal["applying", "applied", "failed", "cleaning", "leftover", "removed"]
+Phase = Literal[
+    "applying",
+    "applied",
+    "failed",
+    "cleaning",
+    "leftover",
+    "removed",
+    "reclaimable",  # cleaned up at `updated_at`; its physical tables go after a grace period
+    "reclaiming",  # its state rows are gone, and `objects` are the tables that still have to go
+]
 
 
 class LedgerSnapshot(Contract):
@@ -65,6 +74,7 @@ class RunRow(Contract):
     intervals: Count
     batches: Count
     seconds: float
+    executor_seconds: float
     rows: Count | None
     bytes: Count | None
     at: Timestamp
@@ -147,12 +157,27 @@ class Ledger:
             self._environments, exp.column("name").eq(exp.Literal.string(environment))
         )
 
-    def add_runs(self, runs: list[RunRow]) -> None:
-        """Appends to the history of what models cost."""
+    def runs(self, newest: int = 5_000) -> list[RunRow]:
+        """The newest rows of the history of what models cost, newest first."""
+        if not self._adapter.table_exists(self._runs):
+            return []
+        rows = self._adapter.fetchall(
+            exp.select("document")
+            .from_(self._runs)
+            .order_by(exp.column("at", quoted=True).desc())
+            .limit(newest)
+        )
+        return [RunRow.model_validate_json(row[0]) for row in rows]
+
+    def add_runs(self, runs: list[RunRow], *, forget_before: str) -> None:
+        """Appends to the history of what models cost, and forgets what is older than that."""
         import pandas as pd
 
         if not runs:
             return
+        self._adapter.delete_from(
+            self._runs, exp.column("at", quoted=True) < exp.Literal.string(forget_before)
+        )
         self._adapter.insert_append(
             self._runs,
             pd.DataFrame(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
@@ -43,26 +43,27 @@ def ledger_objects(
     """Every object of an apply with whether it is there now, asked schema by schema."""
     views, tables = list(views), list(tables)
     schemas = sorted({(relation.catalog, relation.schema) for relation in [*views, *tables]})
-    present: dict[tuple[str, str], dict[str, Any]] = {}
+    present: dict[tuple[str, str], set[str]] = {}
     found: list[LedgerObject] = []
     for where in schemas:
-        exists = catalog.schema_exists(*where)
-        present[where] = dict(catalog.objects(*where)) if exists else {}
-        found.append(LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=exists))
+        names = catalog.names(*where)
+        present[where] = {name.lower() for name in names or ()}
+        found.append(
+            LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=names is not None)
+        )
     groups: tuple[tuple[Literal["view", "table"], list[Relation]], ...] = (
         ("view", views),
         ("table", tables),
     )
     for kind, relations in groups:
         for relation in relations:
-            names = {name.lower() for name in present[(relation.catalog, relation.schema)]}
             found.append(
                 LedgerObject(
                     kind=kind,
                     catalog=relation.catalog,
                     db=relation.schema,
                     name=relation.name,
-                    existed=relation.name.lower() in names,
+                    existed=relation.name.lower() in present[(relation.catalog, relation.schema)],
                 )
             )
     return found

@@ -25,7 +25,7 @@ from ci_bot.contracts.identity import (
 )
 from ci_bot.contracts.plan import Category, Window
 from ci_bot.errors import BadInput
-from ci_bot.worker import compat, requested, times
+from ci_bot.worker import compat, requested, restating, times
 from ci_bot.worker.names import Names
 
 Interval = tuple[int, int]
@@ -105,6 +105,7 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
         SQLMeshError: SQLMesh refuses the plan.
     """
     requested.check_models(context, wish.flags)
+    names = Names(context.default_catalog, context.default_dialect)
     frontier = prod_frontier(context)
     execution = _execution_time(wish, frontier)
     start, end, notes = _range(wish, min(frontier, execution) if frontier else execution)
@@ -129,20 +130,19 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
             preview_min_intervals=flags.preview_min_intervals or None,
         )
         compat.keep_model_caps(builder)
+        refused = compat.note_refused_models(builder)
         plan = builder.build()
     except NoChangesPlanError:
         return None
     except PlanError as error:
-        raise requested.selects_nothing(error, flags) or error from error
+        raise requested.selects_nothing(error, flags) or _naming(error, refused, names) from error
     requested.check_nothing_of_others(
-        context,
-        plan,
-        (str(config.project or "") for config in context.configs.values()),
-        Names(context.default_catalog, context.default_dialect),
+        context, plan, (str(config.project or "") for config in context.configs.values()), names
     )
+    restating.check_restated(plan, flags.restate_models, names)
     if _nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
-    if flags.include_unmodified:
+    if flags.include_unmodified or flags.restate_models:
         plan = compat.plan_models_to_backfill(plan, _changed_with_upstream(plan))
     pinned_start = plan.provided_start
     return Planned(
@@ -159,6 +159,15 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
     )
 
 
+def _naming(error: PlanError, refused: list[str], names: Names) -> PlanError:
+    """The same refusal with the models that SQLMesh tells its console only."""
+    if not refused:
+        return error
+    models = ", ".join(names.of(name) for name in refused)
+    allow = " `allow-destructive` permits it." if "destructive" in str(error) else ""
+    return PlanError(f"{str(error).rstrip('.')}: {models}.{allow}")
+
+
 def _nothing_changed(plan: Plan) -> bool:
     diff = plan.context_diff
     return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
@@ -168,6 +177,7 @@ def _changed_with_upstream(plan: Plan) -> set[str]:
     """Names of the changed models and everything they read: what SQLMesh itself would backfill.
 
     With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
+    With a restatement it backfills nothing but that, whether the other changes are built or not.
     """
     diff = plan.context_diff
     by_id = plan.snapshots

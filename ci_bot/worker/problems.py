@@ -13,6 +13,9 @@ MAX_CAUSES = 20
 MAX_LINES = 15
 LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# What PySpark says first where it has no class of its own for a Java exception.
+_PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
+_STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
 
 
 def root_cause(error: BaseException) -> BaseException:
@@ -31,13 +34,14 @@ def root_cause(error: BaseException) -> BaseException:
 def sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
     text = _ANSI.sub("", str(error)).strip() or type(error).__name__
+    text = _PY4J.sub("", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    # Spark appends the JVM's stack to its messages; the reader needs what stands before it.
-    for index, line in enumerate(lines):
-        if line.lstrip().startswith(("JVM stacktrace:", "at org.apache.", "\tat ")):
-            lines = lines[:index]
-            break
-    return "\n".join(lines[:MAX_LINES]) or type(error).__name__
+    # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
+    # last cause, which says what really went wrong.
+    end = next((number for number, line in enumerate(lines) if _STACK.match(line)), len(lines))
+    causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
+    shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
+    return "\n".join(shown) or type(error).__name__
 
 
 def spark_not_started(error: BaseException) -> BadInput:

@@ -25,8 +25,8 @@ from ci_bot.contracts.sweep import (
     SweepTarget,
 )
 from ci_bot.errors import EXIT_REFUSED, BadInput
-from ci_bot.worker import cleanup, compat, project, review, times
-from ci_bot.worker.ledger import Ledger
+from ci_bot.worker import cleanup, compat, project, reclaim, review, times
+from ci_bot.worker.ledger import Ledger, LedgerRow
 from ci_bot.worker.problems import failure_of
 from ci_bot.worker.project import Clock
 from ci_bot.worker.review import place_of
@@ -110,9 +110,17 @@ def _found(state: StateSync, pinned: Any, prefix: str) -> list[FoundEnvironment]
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
                 expires_at=times.iso(expires) if expires is not None else None,
+                **_tables(row if name not in records else None),
             )
         )
     return found
+
+
+def _tables(row: LedgerRow | None) -> dict[str, Any]:
+    """When the tables of an environment go that is removed already."""
+    if row is None or row.phase not in reclaim.PHASES:
+        return {}
+    return {"tables_due_at": times.iso(reclaim.due_at(row)), "tables_due": reclaim.is_due(row)}
 
 
 def sweep(ask: SweepAsk, ports: Ports) -> SweepDocument:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,9 +14,10 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
+from ci_bot.activities import cleanup as cleaning
 from ci_bot.worker.ledger import SCHEMA
 from tests.conftest import PROD_UNTIL, missing, run_python
-from tests.integration.test_review import ADD_ORDERS
+from tests.integration.test_review import ADD_ORDERS, REVENUE
 from tests.projects import CONFIG, Shop, write_shop
 from tests.worker import client
 
@@ -131,3 +135,48 @@ def test_review__with_the_server_out_of_reach__says_what_to_check(
     assert report.failure.reason_code == "state_unreachable"
     assert report.failure.exit_code == 2
     assert "worker-env" in (report.failure.hint or "")
+
+
+def test_cleanup__with_the_state_gone_after_the_drops__is_exit_4_and_the_next_run_finishes(
+    team_shop: tuple[Shop, str], server: str
+) -> None:
+    shop, database = team_shop
+    shop.edit(
+        "models/revenue.sql", REVENUE, f"{REVENUE},\n  CAST(COUNT(*) AS BIGINT) AS state_gone"
+    )
+    worker = client(shop)
+    assert worker.apply("pr_7").result == "applied"
+    with ThreadPoolExecutor(1) as pool, closing(connect(server, "postgres")) as admin:
+        cut_off = pool.submit(worker.cleanup, "pr_7", merged=False)
+        while "drop" not in worker.heard.phases and not cut_off.done():
+            time.sleep(0.01)
+        # The views are being dropped, and the state is asked again only when Spark is done.
+        with admin.cursor() as cursor:
+            cursor.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+                (database,),
+            )
+            document = cut_off.result()
+            cursor.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
+
+    assert document.result == "incomplete"
+    assert cleaning.exit_code(document) == 4
+    assert document.views_dropped == ["shop__pr_7.revenue", "shop__pr_7.top_customers"]
+    assert document.schemas_dropped == ["shop__pr_7"]
+    assert not document.state_record_removed
+    assert [item.object for item in document.leftovers] == ["records of pr_7 in the state database"]
+
+    # The lease that could not be given back expires in a minute; that is tried elsewhere.
+    with closing(connect(server, database)) as state, state.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {SCHEMA}._leases WHERE name = 'pr_7'")
+    finished = worker.cleanup("pr_7", merged=False)
+
+    assert finished.result == "removed"
+    assert finished.state_record_removed
+    after = state_rows(server, database)
+    assert not any("pr_7" in str(row) for row in after["sqlmesh._environments"])
+    assert len(finished.tables_kept) == 2, "what the first run could not write down is not lost"
+    gone = worker.cleanup("pr_7", merged=False, reclaim="always")
+    assert len(gone.tables_reclaimed) == 2
+    assert state_rows(server, database)[f"{SCHEMA}._environments"] == []

@@ -1,0 +1,230 @@
+"""Lives on Iceberg tables: through Hive's catalog, and through a catalog of Iceberg's own.
+
+The second keeps views as well, refuses DROP SCHEMA ... CASCADE, and lists tables and views apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ci_bot.contracts.apply import ApplyDocument, TableDiff
+from ci_bot.contracts.identity import PlanFlags
+from ci_bot.contracts.report import Report
+from tests.conftest import PROD_UNTIL, missing, run_python
+from tests.integration.test_apply_and_cleanup import sql
+from tests.maven import ICEBERG, SQLITE, JarMissingError, jar
+from tests.projects import Shop
+from tests.projects.lake import write_lake
+from tests.worker import Client, client
+
+pytestmark = [pytest.mark.iceberg, pytest.mark.spark, pytest.mark.slow]
+
+EXTENSIONS = {
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+}
+# SQLMesh reads the type of valid_from and valid_to back from state as another one, so every change
+# of an SCD type 2 model on Spark counts as destructive.
+FLAGS = PlanFlags(allow_destructive=["lake.history"])
+MODELS = {"lake.history", "lake.latest", "lake.rich", "lake.totals"}
+VIEWS = {"lake__pr_1.history", "lake__pr_1.latest", "lake__pr_1.rich", "lake__pr_1.totals"}
+
+
+@pytest.fixture(scope="module")
+def jars(java: None) -> dict[str, Path]:
+    """Iceberg's and SQLite's jars by name."""
+    try:
+        return {artifact.name: jar(artifact, os.environ) for artifact in (ICEBERG, SQLITE)}
+    except JarMissingError as error:
+        missing(str(error))
+        raise
+
+
+@pytest.fixture(scope="module")
+def built_on_hive(tmp_path_factory: pytest.TempPathFactory, jars: dict[str, Path]) -> Shop:
+    """Prod on Iceberg tables in Spark's own catalog, over an embedded Hive metastore."""
+    shop = write_lake(
+        tmp_path_factory.mktemp("iceberg-hive"),
+        {
+            **EXTENSIONS,
+            "spark.jars": str(jars[ICEBERG.name]),
+            "spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog",
+            "spark.sql.catalog.spark_catalog.type": "hive",
+            # A metastore whose schema DataNucleus created has no tables for locks: a commit would
+            # try for minutes to get one. And it has no version, which Spark's client overlooks and
+            # Iceberg's does not.
+            "spark.hadoop.iceberg.engine.hive.lock-enabled": "false",
+            "spark.hadoop.hive.metastore.schema.verification": "false",
+        },
+    )
+    run_python("tests.projects.lake", str(shop.project), PROD_UNTIL)
+    return shop
+
+
+@pytest.fixture(scope="module")
+def built_on_jdbc(tmp_path_factory: pytest.TempPathFactory, jars: dict[str, Path]) -> Shop:
+    """Prod in an Iceberg catalog that lies in a SQLite file and is Spark's default."""
+    root = tmp_path_factory.mktemp("iceberg-jdbc")
+    catalog = "spark.sql.catalog.warehouse"
+    shop = write_lake(
+        root,
+        {
+            **EXTENSIONS,
+            "spark.jars": ",".join(str(path) for path in jars.values()),
+            "spark.sql.defaultCatalog": "warehouse",
+            catalog: "org.apache.iceberg.spark.SparkCatalog",
+            f"{catalog}.type": "jdbc",
+            f"{catalog}.uri": f"jdbc:sqlite:{root / 'catalog.sqlite'}",
+            # From this version on the catalog keeps views.
+            f"{catalog}.jdbc.schema-version": "V1",
+            # SQLite has one writer: a second connection would be told that the file is locked.
+            f"{catalog}.clients": "1",
+            f"{catalog}.warehouse": str(root / "lake"),
+        },
+    )
+    run_python("tests.projects.lake", str(shop.project), PROD_UNTIL)
+    return shop
+
+
+@pytest.fixture
+def on_hive(built_on_hive: Shop) -> Shop:
+    return changed(built_on_hive)
+
+
+@pytest.fixture
+def on_jdbc(built_on_jdbc: Shop) -> Iterator[Shop]:
+    yield changed(built_on_jdbc)
+
+
+def changed(shop: Shop) -> Shop:
+    """The pull request: every model but the seed is another one."""
+    credit = "CAST(p.id * 10 AS INT) AS credit"
+    shop.edit(
+        "models/latest.sql",
+        credit,
+        "CAST(p.id * 11 AS INT) AS credit,\n  CAST(p.segment AS STRING) AS segment",
+    )
+    segment = "CAST(p.segment AS STRING) AS segment"
+    shop.edit("models/history.sql", segment, f"{segment},\n  CAST(p.name AS STRING) AS name")
+    total = "CAST(SUM(l.credit) AS BIGINT) AS credit"
+    shop.edit("models/totals.sql", total, f"{total},\n  CAST(COUNT(*) AS BIGINT) AS people")
+    shop.edit("models/rich.sql", "t.credit > 20", "t.credit > 10")
+    return shop
+
+
+def reviewed_and_applied(worker: Client, environment: str) -> tuple[Report, ApplyDocument]:
+    report = worker.review(environment, flags=FLAGS)
+    assert report.failure is None
+    assert report.identity is not None
+    applied = worker.apply(
+        environment, plan_id=report.plan_id, window=report.identity.window, flags=FLAGS
+    )
+    assert applied.failure is None
+    return report, applied
+
+
+def check_evidence(applied: ApplyDocument) -> None:
+    """Rows, views and audits, and a diff that saw the changes of all four models."""
+    assert applied.result == "applied"
+    assert {view.view for view in applied.views if view.resolves} == VIEWS
+    assert {model.model: model.rows for model in applied.models} == {
+        "lake.history": 3,
+        "lake.latest": 3,
+        "lake.rich": 2,
+        "lake.totals": 2,
+    }
+    assert (applied.audits.passed, applied.audits.failed) == (1, 0)
+    diffs = {diff.model: diff for diff in applied.table_diff}
+    assert set(diffs) == MODELS
+    assert counts(diffs["lake.latest"]) == (3, 3, 3, 0, 0)
+    assert rates(diffs["lake.latest"]) == {"name": 1.0, "credit": 0.0}
+    assert diffs["lake.latest"].schema_.added == ["segment"]
+    assert counts(diffs["lake.history"]) == (3, 3, 3, 0, 0)
+    assert rates(diffs["lake.history"]) == {"segment": 1.0, "valid_from": 1.0, "valid_to": 1.0}
+    assert counts(diffs["lake.totals"]) == (2, 2, 2, 0, 0)
+    assert rates(diffs["lake.totals"]) == {"credit": 0.0}
+    assert counts(diffs["lake.rich"]) == (1, 2, 1, 0, 1)
+
+
+def counts(diff: TableDiff) -> tuple[int | None, ...]:
+    assert diff.compared, diff.skipped_because
+    return (diff.rows_prod, diff.rows_pr, diff.matched, diff.only_prod, diff.only_pr)
+
+
+def rates(diff: TableDiff) -> dict[str, float | None]:
+    return {column.name: column.match_rate for column in diff.columns}
+
+
+def check_removal(worker: Client) -> None:
+    removed = worker.cleanup("pr_1")
+    assert removed.failure is None
+    assert removed.result == "removed"
+    assert set(removed.views_dropped) == VIEWS
+    assert removed.schemas_dropped == ["lake__pr_1"]
+    assert removed.state_record_removed
+
+    again = worker.cleanup("pr_1")
+    assert again.result == "nothing_to_do"
+    assert "spark" not in worker.heard.phases
+
+
+def test_life__on_iceberg_through_hives_catalog(on_hive: Shop) -> None:
+    worker = client(on_hive)
+    report, applied = reviewed_and_applied(worker, "pr_1")
+    assert {change.model for change in report.changes} == MODELS
+    check_evidence(applied)
+
+    check_removal(worker)
+
+    schemas, prod = sql(on_hive, "SHOW NAMESPACES", "SELECT SUM(credit) FROM lake.latest")
+    assert ["lake__pr_1"] not in schemas
+    assert ["lake"] in schemas
+    assert prod == [["60"]]
+
+
+def test_life__in_icebergs_own_catalog(on_jdbc: Shop) -> None:
+    """Then once more where an apply died: its tables and views are there, but nobody knows."""
+    worker = client(on_jdbc)
+    report, applied = reviewed_and_applied(worker, "pr_1")
+    assert report.identity is not None
+    check_evidence(applied)
+
+    check_removal(worker)
+
+    schemas, views, prod, *_ = sql(
+        on_jdbc,
+        "SHOW NAMESPACES IN warehouse",
+        "SHOW VIEWS IN warehouse.sqlmesh__lake",
+        "SELECT SUM(credit) FROM warehouse.lake.latest",
+        "CREATE SCHEMA warehouse.lake__pr_2",
+        "CREATE TABLE warehouse.lake__pr_2.notes USING iceberg AS SELECT 1 AS a",
+        "CREATE VIEW warehouse.lake__pr_2.reading AS SELECT * FROM warehouse.lake__pr_2.notes",
+    )
+    assert schemas == [["lake"], ["sqlmesh__lake"]]
+    assert len(views) == 2, "the physical view of the changed model stays, as its tables do"
+    assert prod == [["60"]]
+
+    forget_what_was_built(on_jdbc)
+    _, repeated = reviewed_and_applied(worker, "pr_2")
+    assert repeated.result == "applied"
+    assert [attempt.result for attempt in repeated.attempts] == ["succeeded"]
+    assert {model.rows for model in repeated.models} == {2, 3}
+
+    kept = worker.cleanup("pr_2")
+    assert kept.result == "incomplete"
+    assert kept.foreign == ["lake__pr_2.notes", "lake__pr_2.reading"]
+    assert len(kept.views_dropped) == len(VIEWS)
+    assert kept.schemas_dropped == []
+    assert kept.state_record_removed, "an expired record would let the janitor try"
+
+
+def forget_what_was_built(shop: Shop) -> None:
+    """Takes the pull request's snapshots out of the state, as if nothing had been recorded."""
+    with duckdb.connect(str(shop.state)) as connection:
+        ours = "SELECT name, identifier FROM sqlmesh._snapshots WHERE unpaused_ts IS NULL"
+        for table in ("_intervals", "_snapshots"):
+            connection.execute(f"DELETE FROM sqlmesh.{table} WHERE (name, identifier) IN ({ours})")

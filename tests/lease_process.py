@@ -1,0 +1,75 @@
+"""A run of ours as far as leases go, in a process of its own: takes, holds, tells, gives back.
+
+Arguments: the state's database as a URL, the environment, the activity, and what to do:
+`rounds N` waits for the lease N times, and each time asks the database who else is inside;
+`hold` takes it once and holds it until the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlmesh.core.config.connection import PostgresConnectionConfig
+
+from ci_bot.worker.lease import Leases, Timing
+from ci_bot.worker.lease_rows import Activity, Holder
+from ci_bot.worker.stopping import Stop
+
+FAST = Timing(heartbeat=0.1, expiry=2.0, poll=0.01)
+# For what must not expire on a machine that is busy.
+PATIENT = Timing(heartbeat=1.0, expiry=60.0, poll=0.01)
+
+
+def connection(url: str) -> PostgresConnectionConfig:
+    """SQLMesh's configuration of a state in that database."""
+    parts = urlsplit(url)
+    return PostgresConnectionConfig(
+        host=str(parts.hostname),
+        port=int(parts.port or 5432),
+        user=str(parts.username),
+        password=str(parts.password),
+        database=parts.path.strip("/"),
+    )
+
+
+def leases(url: str, timing: Timing = FAST) -> Leases:
+    """The leases of that database, with connections of their own."""
+    return Leases(connection(url).create_engine_adapter(concurrent_tasks=2), timing=timing)
+
+
+def _rounds(known: Leases, holder: Holder, environment: str, count: int, adapter: Any) -> None:
+    for _ in range(count):
+        with known.wait_for(
+            environment, holder, seconds=60, progress=lambda *_: None, stop_applies=False
+        ) as lease:
+            adapter.execute("UPDATE inside SET holders = holders + 1")
+            inside = adapter.fetchone("SELECT holders FROM inside")[0]
+            adapter.execute("UPDATE inside SET holders = holders - 1")
+        print(lease.fencing, inside, flush=True)
+
+
+def main() -> None:
+    url, environment, activity, what, *rest = sys.argv[1:]
+    known = leases(url, PATIENT if what == "rounds" else FAST)
+    kind: Activity = "apply" if activity == "apply" else "cleanup"
+    holder = Holder(activity=kind, who=f"octo/shop#7, run {activity}")
+    stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
+    stop.install()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if what == "rounds":
+        adapter = connection(url).create_engine_adapter()
+        _rounds(known, holder, environment, int(rest[0]), adapter)
+        return
+    lease = known.acquire(environment, holder)
+    print(lease.fencing, flush=True)
+    while True:
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""The worker's activities in one process with one JVM, asked one after the other.
+
+A JVM of its own for every apply and cleanup is what people get, and other tests start it. Here a
+story of twenty steps would mostly wait for Spark to start. The code is the worker's own, from the
+request to the answer; only the process around it lives longer. Between two steps nothing is open
+but Spark, so a test may look into state and files, and edit the project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.messages import (
+    ANSWER,
+    ASK,
+    AnyAnswer,
+    AnyAsk,
+    ApplyAsk,
+    CleanupAsk,
+    FailedAnswer,
+    ListAsk,
+    Owner,
+    SweepAsk,
+    Workplace,
+)
+from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
+from tests.projects import Shop
+
+REPOSITORY = Path(__file__).parent.parent
+OWNER = "octo/shop"
+
+
+class OneJvm:
+    """The parent's end. Methods raise AssertionError where the other end fails."""
+
+    def __init__(self, shop: Shop, process: subprocess.Popen[str], scratch: Path) -> None:
+        self.shop = shop
+        self._process = process
+        self._scratch = scratch
+        self._count = 0
+        self.progress: list[str] = []
+
+    def apply(self, environment: str, **fields: Any) -> ApplyDocument:
+        answer = self.ask(ApplyAsk(environment=environment, **self._place(environment), **fields))
+        assert isinstance(answer, ApplyDocument), answer
+        return answer
+
+    def cleanup(self, environment: str, **fields: Any) -> CleanupDocument:
+        place = self._place(environment)
+        answer = self.ask(CleanupAsk(environment=environment, **place, **fields))
+        assert isinstance(answer, CleanupDocument), answer
+        return answer
+
+    # The two halves of a sweep, as the bot asks for them (`Bench`).
+    gateway: str | None = None
+
+    @property
+    def project_directories(self) -> list[str]:
+        return [str(self.shop.project)]
+
+    @property
+    def workplace(self) -> Workplace:
+        self._count += 1
+        here = self._scratch / str(self._count)
+        (here / "cache").mkdir(parents=True, mode=0o700)
+        return Workplace(
+            repository=str(self.shop.project), cache_dir=str(here / "cache"), scratch_dir=str(here)
+        )
+
+    def environments(self, ask: ListAsk) -> EnvironmentList | Failure:
+        answer = self.ask(ask)
+        return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
+
+    def sweep(self, ask: SweepAsk) -> SweepDocument | Failure:
+        answer = self.ask(ask)
+        return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
+
+    def ask(self, ask: AnyAsk) -> AnyAnswer:
+        """Any request; `progress` has what was told meanwhile."""
+        told = self._step("ask", ask=ask.to_json())
+        self.progress = told["progress"]
+        return ANSWER.validate_json(told["answer"])
+
+    def sql(self, *statements: str) -> list[list[list[str]]]:
+        """The rows of each statement, as text."""
+        rows: list[list[list[str]]] = self._step("sql", statements=statements)["rows"]
+        return rows
+
+    def hive_sql(self, statement: str) -> None:
+        """A statement for the metastore itself, which lets properties through that Spark guards."""
+        self._step("hive_sql", statement=statement)
+
+    def plan_prod(self, until: str) -> None:
+        """Plans prod like a person at a terminal, and leaves the plan open."""
+        self._step("plan_prod", until=until)
+
+    def apply_prod(self) -> None:
+        """Applies the plan that is open."""
+        self._step("apply_prod")
+
+    def run_prod(self, until: str) -> None:
+        """`sqlmesh run`, as of a moment: the scheduler, and the janitor as of now."""
+        self._step("run_prod", until=until)
+
+    def _place(self, environment: str) -> dict[str, Any]:
+        return {
+            "projects": self.project_directories,
+            "workplace": self.workplace,
+            "owner": Owner(name=OWNER, pr_number=int(environment.rpartition("_")[2])),
+        }
+
+    def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"step": name, **arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, "the process with the JVM has ended; its log is above"
+        told: dict[str, Any] = json.loads(line)
+        assert "error" not in told, told["error"]
+        return told
+
+
+@contextmanager
+def one_jvm(shop: Shop) -> Iterator[OneJvm]:
+    """A process that serves steps on a project until the block ends."""
+    with (
+        tempfile.TemporaryDirectory(prefix="one-jvm-") as scratch,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.one_jvm", str(shop.project)],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        try:
+            yield OneJvm(shop, process, Path(scratch))
+        finally:
+            process.kill()
+
+
+class _Serving:
+    """The other end: what a step does. It stands in for the worker's channel, too."""
+
+    asked = False
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        self._told: list[str] = []
+        self._prod: Any = None
+
+    def serve(self, request: dict[str, Any]) -> dict[str, Any]:
+        step = request.pop("step")
+        result: dict[str, Any] = getattr(self, step)(**request)
+        return result
+
+    def progress(self, phase: str, message: str, **_: Any) -> None:
+        self._told.append(f"{phase}: {message}")
+
+    def answer(self, answer: Any) -> None:
+        """What a sweep tells on the way; here only the last word counts."""
+
+    def ask(self, ask: str) -> dict[str, Any]:
+        from ci_bot.worker.__main__ import failed, perform
+
+        self._told = []
+        request = ASK.validate_json(ask)
+        try:
+            answer = perform(request, self, self)  # type: ignore[arg-type]
+        except Exception as error:
+            answer = failed(error, request)
+        return {"answer": answer.to_json(), "progress": self._told}
+
+    def sql(self, statements: list[str]) -> dict[str, Any]:
+        from tests.projects.spark_sql import run
+
+        return {"rows": run(self._project, statements)}
+
+    def hive_sql(self, statement: str) -> dict[str, Any]:
+        spark: Any = self._context(load=False).engine_adapter.spark
+        catalog = spark._jsparkSession.sharedState().externalCatalog().unwrapped()
+        # Spark keeps this door for its own tests, and asks whether it is one.
+        system = spark._jvm.java.lang.System
+        system.setProperty("spark.testing", "true")
+        try:
+            catalog.client().runSqlHive(statement)
+        finally:
+            system.clearProperty("spark.testing")
+        return {}
+
+    def plan_prod(self, until: str) -> dict[str, Any]:
+        context = self._context()
+        plan = context.plan_builder("prod", execution_time=until, skip_tests=True).build()
+        self._prod = (context, plan)
+        return {}
+
+    def apply_prod(self) -> dict[str, Any]:
+        context, plan = self._prod
+        context.apply(plan)
+        context.close()
+        self._prod = None
+        return {}
+
+    def run_prod(self, until: str) -> dict[str, Any]:
+        context = self._context()
+        context.run("prod", end=until, execution_time=until)
+        context.close()
+        return {}
+
+    def _context(self, **options: Any) -> Any:
+        from sqlmesh.core.console import NoopConsole, set_console
+        from sqlmesh.core.context import Context
+
+        set_console(NoopConsole())
+        return Context(paths=[str(self._project)], **options)
+
+
+def main() -> None:
+    """Serves until nobody asks any more. What Spark prints goes to the log."""
+    from ci_bot.worker import java
+
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    os.environ.update(java.java_environment(os.environ, python=sys.executable))
+    serving = _Serving(Path(sys.argv[1]))
+    for line in sys.stdin:
+        try:
+            told = serving.serve(json.loads(line))
+        except Exception as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+            told = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(told), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
