@@ -1,15 +1,17 @@
-"""Servers that tests start and stop themselves: a Hive metastore service."""
+"""Servers that tests start and stop themselves: a Hive metastore service, and a Spark cluster."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.worker.java import java_environment
@@ -35,6 +37,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def spark_home() -> Path:
+    """PySpark's own directory, which holds the whole of Spark.
+
+    Raises:
+        RuntimeError: PySpark is not installed.
+    """
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise RuntimeError("PySpark is not installed")
+    return Path(found.origin).parent
+
+
 @contextmanager
 def hive_metastore(root: Path) -> Iterator[str]:
     """A metastore service from PySpark's own jars; gives its thrift address.
@@ -48,10 +62,7 @@ def hive_metastore(root: Path) -> Iterator[str]:
     conf = root / "conf"
     conf.mkdir(parents=True)
     (conf / "hive-site.xml").write_text(HIVE_SITE.format(root=root), encoding="utf-8")
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise RuntimeError("PySpark is not installed")
-    jars = Path(found.origin).parent / "jars"
+    jars = spark_home() / "jars"
     environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
     home = environment.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
@@ -76,14 +87,92 @@ def hive_metastore(root: Path) -> Iterator[str]:
             process.wait()
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A standalone cluster; `work` gets a directory for every application that ran there."""
+
+    address: str
+    work: Path
+
+
+@contextmanager
+def spark_cluster(root: Path, *, cores: int = 2, memory: str = "1g") -> Iterator[Cluster]:
+    """A Spark standalone cluster on loopback: a master, and one worker with this much to give.
+
+    Raises:
+        RuntimeError: it did not start in time.
+    """
+    root.mkdir(parents=True)
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    master = (
+        "org.apache.spark.deploy.master.Master",
+        *("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"),
+    )
+    worker = (
+        "org.apache.spark.deploy.worker.Worker",
+        *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+        *("--cores", str(cores), "--memory", memory, "--work-dir", str(root / "work"), address),
+    )
+    with (
+        _daemon(master, root / "master.log") as process,
+        _daemon(worker, root / "worker.log") as other,
+    ):
+        log = root / "worker.log"
+        _until(
+            lambda: "Successfully registered with master" in log.read_text(errors="replace"),
+            (process, other),
+            log,
+        )
+        yield Cluster(address, root / "work")
+
+
+@contextmanager
+def _daemon(arguments: tuple[str, ...], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """One of Spark's own servers, with everything that it starts."""
+    home = spark_home()
+    environment = {
+        **os.environ,
+        **java_environment(os.environ, python=sys.executable),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(home / "bin" / "spark-class"), *arguments],
+            cwd=log.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            # Executors are in the worker's group.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
+    def listens() -> bool:
         with socket.socket() as probe:
             probe.settimeout(1)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    _until(listens, (process,), log)
+
+
+def _until(
+    ready: Callable[[], bool], processes: tuple[subprocess.Popen[bytes], ...], log: Path
+) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and all(process.poll() is None for process in processes):
+        if ready():
+            return
         time.sleep(0.2)
-    raise RuntimeError(f"the metastore did not start:\n{log.read_text(errors='replace')[-2000:]}")
+    raise RuntimeError(f"the server did not start:\n{log.read_text(errors='replace')[-2000:]}")

@@ -33,6 +33,7 @@ class CancelToken:
         os.set_blocking(self._writer, False)
         self._last_acts: list[Callable[[], object]] = []
         self._deferred = 0
+        self._interruptible = False
         self.signal_number: int | None = None
         self.since: float | None = None
 
@@ -78,7 +79,22 @@ class CancelToken:
 
     @property
     def is_deferred(self) -> bool:
-        return self._deferred > 0
+        return self._deferred > 0 and not self._interruptible
+
+    def interrupt(self, act: Callable[[], object]) -> None:
+        """Runs `act`, which the first signal ends, also where it is deferred; raises nothing then.
+
+        For a request to GitHub in between, which may wait longer than the run has seconds.
+        """
+        already = self.cancelled
+        try:
+            self._interruptible = True
+            act()
+        except Cancelled:
+            if already or not self.cancelled:
+                raise
+        finally:
+            self._interruptible = False
 
     @contextmanager
     def deferred(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from ci_bot.contracts.messages import Progress
 from ci_bot.process.family import Family, adopting_orphans, process_table
@@ -140,7 +141,8 @@ def _hand_on(watcher: Watcher, watch: Watch) -> None:
         if event is Sign.CANCELLED:
             watch.on_cancel()
         elif isinstance(event, Progress):
-            watch.on_progress(event)
+            # Telling GitHub of it may take longer than a cancelled run has seconds.
+            watch.cancel.interrupt(partial(watch.on_progress, event))
         elif isinstance(event, str):
             watch.on_log(event)
 

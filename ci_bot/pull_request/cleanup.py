@@ -10,7 +10,7 @@ from ci_bot.bench import Bench, owner
 from ci_bot.commands import Cleanup as CleanupCommand
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.comment import Marker, Phase
-from ci_bot.errors import BotError, Cancelled, Refused
+from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
 from ci_bot.github.port import GitHub, may_write
 from ci_bot.pull_request.asked import read_command
 from ci_bot.pull_request.desk import Desk, Facts
@@ -31,6 +31,8 @@ def cleanup(
         merged = pull.merged if not pull.open else None
         if pull.open:
             _check_person(asked, github)
+    elif github is not None and _is_open_again(asked.number, github):
+        return _leave(asked, desk)
     marker = desk.look()
     options = cleaning.CleanupOptions(
         environment=desk.template.environment,
@@ -61,6 +63,37 @@ def give_up(error: BotError, asked: activity.Cleanup, desk: Desk) -> int:
         # The environment is as it was, so the comment about it still holds.
         desk.sticky = None
     return publish(document, desk)
+
+
+def _is_open_again(number: int, github: GitHub) -> bool:
+    """Whether a pull request that was closed has been reopened since: this run may be a late one.
+
+    Where GitHub does not answer, the event is proof enough that it was closed.
+    """
+    try:
+        return github.get_pull(number).open
+    except Cancelled:
+        raise
+    except BotError:
+        return False
+
+
+def _leave(asked: activity.Cleanup, desk: Desk) -> int:
+    """A reopened pull request keeps its environment, which may be newer than the closing."""
+    desk.commands.notice(
+        f"Pull request #{asked.number} is open again, so {desk.template.environment} stays."
+    )
+    desk.conclude(
+        {"reason-code": "reopened"},
+        {
+            "activity": "cleanup",
+            "result": "nothing_to_do",
+            "reason_code": "reopened",
+            "exit_code": EXIT_DONE,
+        },
+        lambda: False,
+    )
+    return EXIT_DONE
 
 
 def _check_person(asked: activity.Cleanup, github: GitHub) -> None:

@@ -12,8 +12,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,7 @@ class Job:
         variables: The step's `env`, and whatever differs from a runner's usual variables.
         python: More options for the interpreter.
         run_id: `GITHUB_RUN_ID`; 0 lets the scene give the next one.
+        meanwhile: Called with the pid of the action while it runs, in a thread of its own.
     """
 
     event: str
@@ -57,6 +59,7 @@ class Job:
     variables: Mapping[str, str] = field(default_factory=dict)
     python: Sequence[str] = ()
     run_id: int = 0
+    meanwhile: Callable[[int], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -147,19 +150,25 @@ class Runner:
         event.write_text(text, encoding="utf-8")
         environment = self._environment(job, home, workspace, event)
         begun = time.monotonic()
-        done = subprocess.run(
+        with subprocess.Popen(
             [sys.executable, "-X", "utf8", *job.python, "-m", "ci_bot", "run"],
             cwd=workspace,
             env={name: value for name, value in environment.items() if value is not None},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            if job.meanwhile is not None:
+                threading.Thread(target=job.meanwhile, args=(process.pid,), daemon=True).start()
+            try:
+                stdout, stderr = process.communicate(timeout=timeout)
+            except BaseException:
+                process.kill()
+                raise
         outcome = Outcome(
-            exit_code=done.returncode,
-            stdout=done.stdout.decode(),
-            stderr=done.stderr.decode(),
+            exit_code=process.returncode,
+            stdout=stdout.decode(),
+            stderr=stderr.decode(),
             seconds=time.monotonic() - begun,
             outputs=dict(read_file_command((home / "commands" / "output").read_text("utf-8"))),
             summary=(home / "commands" / "step_summary").read_text("utf-8"),
@@ -218,4 +227,4 @@ class Runner:
         for text in (*told, outcome.summary):
             assert "Traceback (most recent call last)" not in text
         assert list((home / "tmp").iterdir()) == [], "private directories are left"
-        assert outcome.exit_code in (0, 1, 2, 3, 4), f"{outcome.stdout}\n{outcome.stderr}"
+        assert outcome.exit_code in (0, 1, 2, 3, 4, 130, 143), f"{outcome.stdout}\n{outcome.stderr}"

@@ -140,3 +140,18 @@ def shown_applied(change: Change, plan: str) -> str:
     assert f"Applied `{plan[:12]}`" in text
     assert f"shop__{change.environment}.revenue" in text
     return text
+
+
+def test_cleanup__of_a_pull_request_that_is_open_again__leaves_it(scene: Scene) -> None:
+    """Closed and reopened, and the closing's run comes late."""
+    change = scene.open("reopened", add_column("orders_of_reopened"), number=33)
+    change.close()
+    change.pull.reopen()
+
+    late = change.closed()
+
+    assert late.exit_code == 0, f"{late.stdout}\n{late.stderr}"
+    assert late.outputs["reason-code"] == "reopened"
+    assert late.result["result"] == "nothing_to_do"
+    assert any("#33 is open again, so pr_33 stays" in text for text in late.annotations("notice"))
+    assert change.comments() == [], "and nobody is told"

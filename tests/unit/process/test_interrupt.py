@@ -1,0 +1,56 @@
+"""A request to GitHub that outlasts a cancelled run's seconds is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ci_bot.errors import Cancelled
+from ci_bot.process.signals import CancelToken, handle_signals
+
+
+@pytest.fixture
+def token() -> Iterator[CancelToken]:
+    made = CancelToken(clock=time.monotonic)
+    with handle_signals(made, exit_now=lambda _code: None):
+        yield made
+    made.close()
+
+
+def interrupt_soon() -> None:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def test_interrupt__the_first_signal_ends_what_waits(token: CancelToken) -> None:
+    began = time.monotonic()
+    with token.deferred():
+        interrupt_soon()
+        token.interrupt(lambda: time.sleep(30))
+        assert token.cancelled
+        assert token.is_deferred
+    assert time.monotonic() - began < 10
+
+
+def test_interrupt__elsewhere_a_signal_is_deferred_as_before(token: CancelToken) -> None:
+    ended: list[str] = []
+    with token.deferred():
+        token.interrupt(lambda: ended.append("told"))
+        interrupt_soon()
+        deadline = time.monotonic() + 30
+        while not token.cancelled and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ended.append("waited")
+    assert ended == ["told", "waited"]
+
+
+def test_interrupt__another_cancellation_is_not_swallowed(token: CancelToken) -> None:
+    def stop() -> None:
+        raise Cancelled("by somebody else")
+
+    with token.deferred(), pytest.raises(Cancelled, match="somebody else"):
+        token.interrupt(stop)
