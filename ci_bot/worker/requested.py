@@ -17,7 +17,7 @@ from ci_bot.errors import BadInput
 from ci_bot.worker.names import Names
 
 # Signs of SQLMesh's selector language; what has none of them is the name of one model.
-_SELECTOR = frozenset("*?+^:@&|()!")
+SELECTOR = frozenset("*?+^:@&|()!")
 _SHOWN = 5
 
 
@@ -66,7 +66,7 @@ def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:
 
 
 def _known(context: Any, wanted: str, known: set[str]) -> bool:
-    if _SELECTOR & set(wanted):
+    if SELECTOR & set(wanted):
         return True
     try:
         found = normalize_model_name(wanted, context.default_catalog, context.default_dialect)

@@ -14,9 +14,7 @@ from sqlmesh.core.plan import Plan
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.names import Names
-
-# Signs of SQLMesh's selector language; what has none of them is the name of one model.
-_SELECTOR = frozenset("*?+^:@&|()!")
+from ci_bot.worker.requested import SELECTOR
 
 
 def check_restated(plan: Plan, wanted: Sequence[str], names: Names) -> None:
@@ -36,7 +34,7 @@ def check_restated(plan: Plan, wanted: Sequence[str], names: Names) -> None:
     ours = {s_id.name for s_id in diff.added} | set(diff.modified_snapshots)
     selected = set(plan.selected_models_to_restate or ())
     prods = sorted(names.of(name) for name in selected - ours)
-    by_name = not any(_SELECTOR & set(item) for item in wanted)
+    by_name = not any(SELECTOR & set(item) for item in wanted)
     if selected and (not prods or (selected & ours and not by_name)):
         return
     shown = ", ".join(prods) or ", ".join(wanted)
