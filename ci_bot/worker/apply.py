@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from sqlmesh.core.plan.stages import PlanStage
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
 
-from ci_bot.contracts.apply import AppliedModel, ApplyDocument, Attempt, AuditTotals, View
+from ci_bot.contracts.apply import ApplyDocument, Attempt, AuditTotals, View
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyAsk
@@ -30,10 +29,11 @@ from ci_bot.worker import (
     review,
     times,
 )
-from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.apply_record import Record
+from ci_bot.worker.catalog import AdapterSql, Catalog
 from ci_bot.worker.hold import Hold
 from ci_bot.worker.lease import LeaseLostError
-from ci_bot.worker.ledger import Ledger, LedgerRow, LedgerSnapshot, Phase
+from ci_bot.worker.ledger import Ledger
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned, Wish
 from ci_bot.worker.problems import failure_of, root_cause, sentence
@@ -103,6 +103,7 @@ class _Run:
         self.attempts: list[Attempt] = []
         self.plan_id: str | None = None
         self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
+        self.record = Record(ask, self.context, self.ledger, self.catalog, self.hold)
 
     def execute(self) -> ApplyDocument:
         self._check_prerequisites()
@@ -220,7 +221,7 @@ class _Run:
         environment = planned.plan.environment
         recorder = self._recorder(planned)
         with self.ports.clock.phase("spark"):
-            self._record(planned, "applying")
+            self.record.begin(planned, self.plan_id)
         self.ports.progress("apply", f"building {self.ask.environment}", None, None)
         failure = self._execute_with_retry(planned, recorder)
         views: list[View] = []
@@ -235,12 +236,18 @@ class _Run:
             if self.hold.ended is not None:
                 failure = self.hold.failure()
         if failure is not None:
-            self._record_phase("failed")
+            self.record.end("failed")
             return self._unfinished(failure, planned, recorder, estimate)
         models = recorder.applied(shown.rows)
         executors = compat.executor_count(self.context)
-        self._record_runs(planned, models, executors)
-        self._record_phase("applied")
+        self.record.runs(
+            planned,
+            models,
+            plan_id=self.plan_id,
+            wall_seconds=self.ports.clock.phases.get("apply", 0.0),
+            executors=executors,
+        )
+        self.record.end("applied")
         unresolved = [view for view in views if not view.resolves]
         audits: AuditTotals = recorder.audit_totals(_expected_audits(planned))
         return self._document(
@@ -384,86 +391,6 @@ class _Run:
             for relation, error in answers.items()
         ]
 
-    def _record(self, planned: Planned, phase: Phase) -> None:
-        """The ledger row, before the first write of the apply."""
-        default_catalog = str(self.context.default_catalog)
-        environment = planned.plan.environment
-        dialect = self.context.engine_adapter.dialect
-        tables: list[Relation] = objects.physical_tables(
-            planned.changed, planned.deployable, default_catalog
-        )
-        views = objects.views_of(environment, default_catalog, dialect)
-        self.ledger.prepare()
-        before = self.ledger.get(self.ask.environment)
-        new = {snapshot.snapshot_id for snapshot in planned.plan.new_snapshots}
-        ours = (
-            {(item.name, item.identifier) for item in before.snapshots if item.ours}
-            if before
-            else set()
-        )
-        now = times.iso(times.now_milliseconds())
-        found = objects.ledger_objects(views.values(), tables, self.catalog)
-        if before is not None:
-            found = _keep_first_sight(before, found)
-        with self.hold.fence():
-            self.ledger.put(
-                LedgerRow(
-                    environment=self.ask.environment,
-                    owner=self.ask.owner.name,
-                    pr_number=self.ask.owner.pr_number,
-                    head_sha=self.ask.owner.head_sha,
-                    plan_id=self.plan_id,
-                    phase=phase,
-                    gateway=self.context.selected_gateway,
-                    catalog=default_catalog,
-                    suffix_target=str(environment.naming_info.suffix_target.value),
-                    snapshots=[
-                        LedgerSnapshot(
-                            name=snapshot.name,
-                            identifier=snapshot.identifier,
-                            version=str(snapshot.version),
-                            dev_version=snapshot.dev_version,
-                            ours=snapshot.snapshot_id in new
-                            or (snapshot.name, snapshot.identifier) in ours,
-                        )
-                        for snapshot in planned.changed
-                        if snapshot.is_model and snapshot.version
-                    ]
-                    + _earlier(before, planned),
-                    objects=found,
-                    created_at=before.created_at if before else now,
-                    updated_at=now,
-                )
-            )
-
-    def _record_runs(self, planned: Planned, models: list[AppliedModel], executors: int) -> None:
-        """What the models cost, for the estimates of later reviews."""
-        now = times.now_milliseconds()
-        self.ledger.add_runs(
-            history.runs_of(
-                models,
-                versions={
-                    self.names.of(snapshot.name): str(snapshot.version)
-                    for snapshot in planned.changed
-                    if snapshot.version
-                },
-                environment=self.ask.environment,
-                plan_id=self.plan_id,
-                wall_seconds=self.ports.clock.phases.get("apply", 0.0),
-                executors=executors,
-                at=times.iso(now),
-            ),
-            forget_before=times.iso(now - history.KEEP_DAYS * 86_400_000),
-        )
-
-    def _record_phase(self, phase: Phase) -> None:
-        """How it ended; without the lease the row is another run's, and stays as it is."""
-        with suppress(LeaseLostError), self.hold.fence():
-            row = self.ledger.get(self.ask.environment)
-            if row is not None:
-                now = times.iso(times.now_milliseconds())
-                self.ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
-
     def _document(self, result: Any, **parts: Any) -> ApplyDocument:
         return ApplyDocument(
             environment=self.ask.environment,
@@ -475,34 +402,6 @@ class _Run:
             versions=review.versions(self.opened),
             **parts,
         )
-
-
-def _keep_first_sight(before: LedgerRow, found: list[Any]) -> list[Any]:
-    """What an earlier apply of ours created is still ours, although it exists by now."""
-    known = {(item.kind, item.catalog, item.db, item.name): item.existed for item in before.objects}
-    kept = [
-        item.model_copy(
-            update={
-                "existed": known.get((item.kind, item.catalog, item.db, item.name), item.existed)
-            }
-        )
-        for item in found
-    ]
-    seen = {(item.kind, item.catalog, item.db, item.name) for item in kept}
-    # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
-    return kept + [
-        item for item in before.objects if (item.kind, item.catalog, item.db, item.name) not in seen
-    ]
-
-
-def _earlier(before: LedgerRow | None, planned: Planned) -> list[LedgerSnapshot]:
-    """Snapshots that an earlier plan of this environment made, and that this one no longer has."""
-    now = {(snapshot.name, snapshot.identifier) for snapshot in planned.changed}
-    return [
-        item
-        for item in (before.snapshots if before else [])
-        if item.ours and (item.name, item.identifier) not in now
-    ]
 
 
 def _check_window(planned: Planned, missing: Any, names: Names) -> None:
