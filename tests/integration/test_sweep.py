@@ -100,6 +100,12 @@ def night(
     github_standin: GitHubStandin, github_repo: Repo, shop: Shop, tmp_path: Path
 ) -> Iterator[Night]:
     shop.edit("models/revenue.sql", *ADD_ORDERS)
+    with duckdb.connect(str(shop.state)) as connection:
+        # Other tests' environments are gone, and their tables wait for a sweep of their own.
+        if connection.execute(
+            "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'sqlmesh_ci_bot'"
+        ).fetchall():
+            connection.execute("DELETE FROM sqlmesh_ci_bot._environments")
     made = Night(github_standin, github_repo, shop, tmp_path)
     yield made
     made.forget()
