@@ -404,6 +404,14 @@ def merge_nothing_from_state(context: Context) -> None:
     context._load_state = False
 
 
+def state_is_shared(context: Context) -> bool:
+    """Whether other projects may live in the state: not in one that stands for a base branch.
+
+    (`merge_nothing_from_state`)
+    """
+    return bool(context._load_state)
+
+
 class RecordingScheduler(Scheduler):
     """SQLMesh's scheduler, which also hands on the result of every audit.
 

@@ -136,9 +136,9 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
         return None
     except PlanError as error:
         raise requested.selects_nothing(error, flags) or _naming(error, refused, names) from error
-    requested.check_nothing_of_others(
-        context, plan, (str(config.project or "") for config in context.configs.values()), names
-    )
+    if compat.state_is_shared(context):
+        keys = [str(config.project or "") for config in context.configs.values()]
+        requested.check_nothing_of_others(context, plan, keys, names)
     restating.check_restated(plan, flags.restate_models, names)
     if _nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
