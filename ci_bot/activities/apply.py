@@ -96,18 +96,16 @@ def cancelled_document(
                 "failure": failure,
             }
         )
-    if last is None or document.partial:
-        return document.model_copy(update={"plan_id": document.plan_id or _whole(options)})
-    done = f" ({last.done or 0} of {last.total} batches were done)" if last.total else ""
+    partial = document.partial
+    if last is not None and not partial:
+        done = f" ({last.done or 0} of {last.total} batches were done)" if last.total else ""
+        partial = [
+            f"{options.environment} may be half built{done}: tables may hold a part of their "
+            f"data, and some of its views may be missing. The last step was: {last.message}. "
+            "Applying again completes it; a cleanup removes it."
+        ]
     return document.model_copy(
-        update={
-            "plan_id": document.plan_id or _whole(options),
-            "partial": [
-                f"{options.environment} may be half built{done}: tables may hold a part of their "
-                f"data, and some of its views may be missing. The last step was: {last.message}. "
-                "Applying again completes it; a cleanup removes it."
-            ],
-        }
+        update={"plan_id": document.plan_id or _whole(options), "partial": partial}
     )
 
 

@@ -112,12 +112,10 @@ class Row:
         document = self.document
         if document is None:
             return {"tables_until": self.found.tables_due_at}
-        sizes = [table.bytes for table in document.tables_reclaimed]
-        known = [size for size in sizes if size is not None]
         return {
             "views_dropped": len(document.views_dropped),
-            "tables_reclaimed": len(sizes),
-            "bytes_reclaimed": sum(known) if known and len(known) == len(sizes) else None,
+            "tables_reclaimed": len(document.tables_reclaimed),
+            "bytes_reclaimed": document.bytes_reclaimed,
             "tables_kept": len(document.tables_kept),
             # ISO 8601 with or without a fraction sorts well enough for a whole second.
             "tables_until": max(

@@ -61,3 +61,10 @@ class CleanupDocument(Contract):
     timings: Timings = Field(default_factory=dict)
     versions: Versions
     failure: Failure | None = None
+
+    @property
+    def bytes_reclaimed(self) -> int | None:
+        """What the reclaimed tables freed together; None where one of them could not be asked."""
+        sizes = [table.bytes for table in self.tables_reclaimed]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if known and len(known) == len(sizes) else None

@@ -6,6 +6,7 @@ import hashlib
 import io
 import zipfile
 from dataclasses import replace
+from typing import Any
 
 from ci_bot import activity
 from ci_bot.activities import apply as applying
@@ -23,7 +24,7 @@ from ci_bot.github.port import GitHub, PullRequest
 from ci_bot.local import apply_phase
 from ci_bot.pull_request import cleanup as cleaning
 from ci_bot.pull_request.asked import read_command
-from ci_bot.pull_request.desk import Desk, Facts
+from ci_bot.pull_request.desk import Desk, Facts, Render
 from ci_bot.pull_request.failures import failure_of
 from ci_bot.pull_request.gate import Request, Unmet, unmet
 from ci_bot.pull_request.review import checked_out, flags_of
@@ -71,10 +72,15 @@ def apply(
         f"Pull request #{asked.number} was closed while the apply ran, so "
         f"{desk.template.environment} is removed at once."
     )
-    gone = activity.Cleanup(
-        number=asked.number, merged=closed.merged, closed=True, head_sha=closed.head_sha
+    removed = cleaning.remove(
+        settings,
+        desk,
+        bench,
+        number=asked.number,
+        head_sha=closed.head_sha,
+        merged=closed.merged,
     )
-    return cleaning.cleanup(gone, settings, desk, bench, github) or code
+    return removed or code
 
 
 def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | None:
@@ -256,38 +262,45 @@ def _record(document: ApplyDocument, desk: Desk) -> int:
 
     The comment was marked while the worker had its last seconds; there is no time for more.
     """
+    _keep(document, desk)
+    desk.result(
+        {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
+        _result(document),
+    )
+    return applying.exit_code(document)
+
+
+def _keep(document: ApplyDocument, desk: Desk) -> Render:
+    """Files, summary and the failure's annotation; gives what renders the document."""
+    phase = apply_phase(document.result)
     review = desk.earlier_review()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)
 
-    code = applying.exit_code(document)
-    desk.keep("apply", document, render, "cancelled")
-    desk.summarise(render, "cancelled")
+    desk.keep("apply", document, render, phase)
+    desk.summarise(render, phase)
     if document.failure is not None:
         desk.fail(document.failure)
-    desk.result(
-        {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
-        {
-            "activity": "apply",
-            "result": document.result,
-            "reason_code": document.reason_code,
-            "plan_id": document.plan_id,
-            "exit_code": code,
-        },
-    )
-    return code
+    return render
+
+
+def _result(document: ApplyDocument) -> dict[str, Any]:
+    """The output `result`."""
+    return {
+        "activity": "apply",
+        "result": document.result,
+        "reason_code": document.reason_code,
+        "plan_id": document.plan_id,
+        "exit_code": applying.exit_code(document),
+    }
 
 
 def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
-    phase = apply_phase(document.result)
     if document.reason_code == "plan_changed" and document.difference is None:
         desk.template = replace(desk.template, refusal=_sets_gone(document))
-    review = desk.earlier_review()
-
-    def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)
+    render = _keep(document, desk)
 
     def show() -> bool:
         if _still_applied(marker) and document.result == "nothing_to_apply":
@@ -295,13 +308,9 @@ def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
         if _still_applied(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
             return _note(desk, "refused", why, document.plan_id)
+        phase = apply_phase(document.result)
         return _may_show(marker) and desk.try_post(phase, Facts.of(marker), render)
 
-    code = applying.exit_code(document)
-    desk.keep("apply", document, render, phase)
-    desk.summarise(render, phase)
-    if document.failure is not None:
-        desk.fail(document.failure)
     desk.annotate(_differences(document, desk.settings))
     posted = desk.conclude(
         {
@@ -309,18 +318,12 @@ def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
             "reason-code": document.reason_code or document.result,
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
-        {
-            "activity": "apply",
-            "result": document.result,
-            "reason_code": document.reason_code,
-            "plan_id": document.plan_id,
-            "exit_code": code,
-        },
+        _result(document),
         show,
     )
     if posted and document.result in ("applied", "failed"):
         _tell(desk, document)
-    return code
+    return applying.exit_code(document)
 
 
 def _differences(

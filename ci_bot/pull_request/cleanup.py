@@ -24,7 +24,7 @@ from ci_bot.settings import Settings
 def cleanup(
     asked: activity.Cleanup, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
 ) -> int:
-    """Removes the environment; returns the exit code."""
+    """Removes the environment, unless the pull request is open again; returns the exit code."""
     merged = asked.merged
     if asked.closed is None and github is not None:
         pull = github.get_pull(asked.number)
@@ -33,14 +33,33 @@ def cleanup(
             _check_person(asked, github)
     elif github is not None and _is_open_again(asked.number, github):
         return _leave(asked, desk)
+    return remove(
+        settings, desk, bench, number=asked.number, head_sha=asked.head_sha, merged=merged
+    )
+
+
+def remove(
+    settings: Settings,
+    desk: Desk,
+    bench: Bench,
+    *,
+    number: int,
+    head_sha: str | None,
+    merged: bool | None,
+) -> int:
+    """Removes the environment of a pull request that may lose it; returns the exit code.
+
+    Args:
+        merged: Whether it was merged; None where it is open or nobody knows.
+    """
     marker = desk.look()
     options = cleaning.CleanupOptions(
         environment=desk.template.environment,
         environment_prefix=settings.inputs.environment_prefix,
         owner=owner(
             settings.runner.repository,
-            number=asked.number,
-            head_sha=asked.head_sha,
+            number=number,
+            head_sha=head_sha,
             run=str(settings.runner.run_id),
         ),
         reclaim=settings.inputs.reclaim,

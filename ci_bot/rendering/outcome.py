@@ -130,12 +130,9 @@ def render_cleanup(
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
     document = redaction.scrub(document, redact)
     values, shares = earlier_parts(review, context, budget_bytes, redact)
-    sizes = [table.bytes for table in document.tables_reclaimed]
-    known = [size for size in sizes if size is not None]
     until = [table.until for table in document.tables_kept if table.until]
     values |= {
         "k": document,
-        "reclaimed_bytes": sum(known) if known and len(known) == len(sizes) else None,
         "kept_until": max(until, key=words.moment, default=None),
         "retry": context.cleanup_command,
     }

@@ -138,7 +138,6 @@ def cleanup_page(page: Page, document: CleanupDocument) -> None:
 
 
 def _reclaimed(document: CleanupDocument) -> str:
-    sizes = [table.bytes for table in document.tables_reclaimed]
-    known = [size for size in sizes if size is not None]
-    freed = f", {words.size(sum(known))} freed" if known and len(known) == len(sizes) else ""
-    return words.count(len(sizes), "physical table") + freed
+    size = document.bytes_reclaimed
+    freed = "" if size is None else f", {words.size(size)} freed"
+    return words.count(len(document.tables_reclaimed), "physical table") + freed

@@ -141,7 +141,7 @@ class _Run:
         guard.check_prod_untouched(planned, stages, self.names)
         if not work and self._already_promoted(planned):
             return self._document("nothing_to_apply", reason_code="already_applied")
-        return planned, history.estimate(work, self.ledger.runs()), stages
+        return planned, history.of_work(work, self.ledger), stages
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty" or not self.opened.has_prod:
@@ -159,13 +159,8 @@ class _Run:
                 reason_code="suffix_target",
             )
         row = self.ledger.get(self.ask.environment)
-        if row is not None and row.owner != self.ask.owner.name:
-            raise Refused(
-                f"{self.ask.environment} belongs to {row.owner}, not to {self.ask.owner.name}.",
-                hint="Two repositories on one state need different values of the input "
-                "`environment-prefix`.",
-                reason_code="other_owner",
-            )
+        if row is not None:
+            row.check_owner(self.ask.owner.name)
 
     def _plan(self) -> Planned | None:
         ask = self.ask

@@ -116,7 +116,13 @@ class Catalog:
 
     def objects(self, catalog: str, schema: str) -> dict[str, ObjectKind]:
         """Names of all tables and views of a schema; empty where the schema does not exist."""
-        return self.listing(catalog, schema) or {}
+        tables = self._tables(catalog, schema)
+        if tables is None:
+            return {}
+        # Depending on the catalog SHOW TABLES lists views as well (Hive) or leaves them out
+        # (Iceberg), so views are asked for by themselves and win.
+        found: dict[str, ObjectKind] = dict.fromkeys(tables, "table")
+        return found | dict.fromkeys(self._views(catalog, schema) or (), "view")
 
     def names(self, catalog: str, schema: str) -> set[str] | None:
         """Names of all tables and views of a schema; None where the schema does not exist.
@@ -125,49 +131,37 @@ class Catalog:
         session. Spark's own catalog lists views among the tables, also where Iceberg's
         `SparkSessionCatalog` stands before it; other catalogs need not.
         """
-        place = f"{quoted(catalog)}.{quoted(schema)}"
+        tables = self._tables(catalog, schema)
+        if tables is None or catalog.lower() == SESSION_CATALOG:
+            return tables
+        if not tables and not self.schema_exists(catalog, schema):
+            # Some list nothing where there is nothing to list from.
+            return None
+        return tables | (self._views(catalog, schema) or set())
+
+    def holds_views(self, catalog: str, schema: str) -> bool:
+        """Whether the catalog knows views at all."""
+        return self._views(catalog, schema) is not None
+
+    def _tables(self, catalog: str, schema: str) -> set[str] | None:
+        """What SHOW TABLES lists; None where it says that there is no such schema."""
         try:
-            found = {
-                str(row["tableName"])
-                for row in self._sql.rows(f"SHOW TABLES IN {place}")
-                if not row["isTemporary"]
-            }
+            rows = self._sql.rows(f"SHOW TABLES IN {quoted(catalog)}.{quoted(schema)}")
         except Exception as error:
             if _says(error, _NO_SCHEMA):
                 return None
             raise
-        if catalog.lower() == SESSION_CATALOG:
-            return found
-        if not found and not self.schema_exists(catalog, schema):
-            # Some list nothing where there is nothing to list from.
-            return None
-        views = self._views(place)
-        return found | {str(row["viewName"]) for row in views if not row["isTemporary"]}
+        return {str(row["tableName"]) for row in rows if not row["isTemporary"]}
 
-    def listing(self, catalog: str, schema: str) -> dict[str, ObjectKind] | None:
-        """Names of all tables and views of a schema; None where the schema does not exist."""
-        if not self.schema_exists(catalog, schema):
-            return None
-        place = f"{quoted(catalog)}.{quoted(schema)}"
-        found: dict[str, ObjectKind] = {
-            str(row["tableName"]): "table"
-            for row in self._sql.rows(f"SHOW TABLES IN {place}")
-            if not row["isTemporary"]
-        }
-        # Depending on the catalog SHOW TABLES lists views as well (Hive) or leaves them out
-        # (Iceberg), so views are asked for by themselves and win.
-        for row in self._views(place):
-            if not row["isTemporary"]:
-                found[str(row["viewName"])] = "view"
-        return found
-
-    def _views(self, place: str) -> Sequence[Any]:
+    def _views(self, catalog: str, schema: str) -> set[str] | None:
+        """What SHOW VIEWS lists; None where the catalog does not know views."""
         try:
-            return self._sql.rows(f"SHOW VIEWS IN {place}")
+            rows = self._sql.rows(f"SHOW VIEWS IN {quoted(catalog)}.{quoted(schema)}")
         except Exception as error:
             if _says(error, _NO_VIEWS):
-                return []
+                return None
             raise
+        return {str(row["viewName"]) for row in rows if not row["isTemporary"]}
 
     def drop_view(self, view: Relation) -> bool:
         """Drops a view; False where there was none."""

@@ -12,6 +12,7 @@ from ci_bot.contracts.plan import (
     Finding,
     FormatCheck,
     LintCheck,
+    ProjectCheck,
     TableDiffCheck,
     TestFailure,
     TestsCheck,
@@ -130,9 +131,10 @@ def run_checks(
     repository: Path,
     clock: Clock,
     *,
+    project: list[ProjectCheck],
     changed_files: list[str] | None,
 ) -> Checks:
-    """Every check that a review can make without touching the warehouse."""
+    """Every check that a review can make without touching the warehouse, `project` included."""
     with clock.phase("lint"):
         linted = lint(context, names, repository)
     with clock.phase("format"):
@@ -141,6 +143,7 @@ def run_checks(
     with clock.phase("tests"):
         tested = unit_tests(context, repository)
     return Checks(
+        project=project,
         formatting=formatted,
         lint=linted,
         tests=tested,

@@ -177,12 +177,9 @@ class _Cleanup:
         return self._ended(existed=True, state_record_removed=removed)
 
     def _check_ownership(self, row: LedgerRow | None) -> None:
-        if row is not None and row.owner != self.ask.owner.name:
-            raise Refused(
-                f"{self.ask.environment} belongs to {row.owner}, not to {self.ask.owner.name}.",
-                hint="Run the cleanup in the repository that made it. Two repositories on one "
-                "state need different values of the input `environment-prefix`.",
-                reason_code="other_owner",
+        if row is not None:
+            row.check_owner(
+                self.ask.owner.name, hint="Run the cleanup in the repository that made it."
             )
         # Without a row only the PR's own comment can prove that this environment is ours; on a
         # laptop the person who types the name is the proof.

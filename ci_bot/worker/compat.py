@@ -47,11 +47,10 @@ from sqlmesh.utils.date import now_timestamp
 from sqlmesh.utils.errors import ConfigError, NodeAuditsErrors
 from sqlmesh.utils.pydantic import validation_error_message
 
-from ci_bot.worker.catalog import AdapterSql, Catalog
+from ci_bot.worker.catalog import SESSION_CATALOG, AdapterSql, Catalog
 from ci_bot.worker.problems import spark_not_started
 
 SUPPORTED = ("0.236",)
-SPARK_DEFAULT_CATALOG = "spark_catalog"
 
 
 class ListingSparkAdapter(SparkEngineAdapter):
@@ -68,7 +67,7 @@ class ListingSparkAdapter(SparkEngineAdapter):
     ) -> list[DataObject]:
         schema = to_schema(schema_name)
         catalog = schema.catalog or str(self.get_current_catalog())
-        if catalog == SPARK_DEFAULT_CATALOG:
+        if catalog == SESSION_CATALOG:
             found: list[DataObject] = super()._get_data_objects(schema_name, object_names)
             return found
         wanted = None if object_names is None else {name.lower() for name in object_names}
@@ -182,7 +181,7 @@ def configured_catalog(connection: SparkConnectionConfig) -> str:
         found = _from_spark_defaults(Path(directory) / "spark-defaults.conf", key)
         if found:
             return found
-    return SPARK_DEFAULT_CATALOG
+    return SESSION_CATALOG
 
 
 def _from_spark_defaults(path: Path, key: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat, java, objects
-from ci_bot.worker.catalog import AdapterSql, Catalog, Relation, quoted
+from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
 
 _JAVA = (8, 11, 17)  # what Spark 3.5 runs on: https://spark.apache.org/docs/3.5.9/
 _JAVA_SECONDS = 30
@@ -87,13 +87,7 @@ def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     """Whether the catalog holds views, of which every environment consists."""
     catalog = known[0].catalog if known else str(compat.default_catalog(context))
     schema = known[0].schema if known else "default"
-    place = f"{quoted(catalog)}.{quoted(schema)}"
-    try:
-        AdapterSql(context.engine_adapter).rows(f"SHOW VIEWS IN {place}")
-    except Exception as error:
-        text = str(error)
-        if "does not support views" not in text and "MISSING_CATALOG_ABILITY" not in text:
-            raise
+    if not Catalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
         return ProjectCheck(
             name="views",
             status="fail",

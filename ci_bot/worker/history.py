@@ -12,7 +12,7 @@ from statistics import median
 
 from ci_bot.contracts.apply import AppliedModel
 from ci_bot.contracts.plan import Backfill, Confidence, Cost
-from ci_bot.worker.ledger import RunRow
+from ci_bot.worker.ledger import Ledger, RunRow
 
 # Older runs tell of another warehouse and other data.
 KEEP_DAYS = 180
@@ -60,6 +60,12 @@ def runs_of(
         for model in models
         if model.model in versions and model.intervals and model.seconds > 0
     ]
+
+
+def of_work(work: Sequence[Backfill], ledger: Ledger, *, hour_price: float | None = None) -> Cost:
+    """`estimate`, from what the ledger knows of the models that are worked on."""
+    runs = ledger.runs({item.model for item in work})
+    return estimate(work, runs, hour_price=hour_price)
 
 
 def estimate(

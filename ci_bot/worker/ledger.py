@@ -6,12 +6,14 @@ tables but no environment record in SQLMesh's state; then only this row knows wh
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 from pydantic import Field
 from sqlglot import exp
 
 from ci_bot.contracts.base import Contract, Count, Name, Timestamp
+from ci_bot.errors import Refused
 
 SCHEMA = "sqlmesh_ci_bot"
 VERSION = 1
@@ -62,6 +64,26 @@ class LedgerRow(Contract):
     objects: list[LedgerObject] = Field(default_factory=list)
     created_at: Timestamp
     updated_at: Timestamp
+
+    def check_owner(self, owner: str, *, hint: str = "") -> None:
+        """The environment belongs to `owner`.
+
+        Args:
+            hint: What to do in this case, before what to do in general.
+
+        Raises:
+            Refused: it was made by another repository on the same state database.
+        """
+        if self.owner != owner:
+            general = (
+                "Two repositories on one state need different values of the input "
+                "`environment-prefix`."
+            )
+            raise Refused(
+                f"{self.environment} belongs to {self.owner}, not to {owner}.",
+                hint=f"{hint} {general}".strip(),
+                reason_code="other_owner",
+            )
 
 
 class RunRow(Contract):
@@ -157,13 +179,14 @@ class Ledger:
             self._environments, exp.column("name").eq(exp.Literal.string(environment))
         )
 
-    def runs(self, newest: int = 5_000) -> list[RunRow]:
-        """The newest rows of the history of what models cost, newest first."""
-        if not self._adapter.table_exists(self._runs):
+    def runs(self, models: Collection[str], newest: int = 5_000) -> list[RunRow]:
+        """The newest rows of what these models cost, newest first."""
+        if not models or not self._adapter.table_exists(self._runs):
             return []
         rows = self._adapter.fetchall(
             exp.select("document")
             .from_(self._runs)
+            .where(exp.column("model").isin(*sorted(models)))
             .order_by(exp.column("at", quoted=True).desc())
             .limit(newest)
         )

@@ -32,7 +32,7 @@ from ci_bot.worker import (
     validation,
 )
 from ci_bot.worker.drift import Drift
-from ci_bot.worker.ledger import Ledger, RunRow
+from ci_bot.worker.ledger import Ledger
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject, Place
@@ -91,12 +91,15 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
+    place, stamp = place_of(ask, ask.projects), versions(opened)
     checked = checks.run_checks(
-        context, planned, names, repository, clock, changed_files=ask.changed_files
-    ).model_copy(
-        update={
-            "project": validation.of_project(opened, place_of(ask, ask.projects), versions(opened))
-        }
+        context,
+        planned,
+        names,
+        repository,
+        clock,
+        project=validation.of_project(opened, place, stamp),
+        changed_files=ask.changed_files,
     )
     with clock.phase("rules"):
         found = find(
@@ -106,7 +109,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
         merged = prod_plan.plan_prod(context, planned, names) if planned else None
     return ReviewFacts(
         project=Project(
-            paths=[project.shown(Path(path), place_of(ask, ask.projects)) for path in ask.projects],
+            paths=[project.shown(path, place) for path in place.projects],
             gateway=context.selected_gateway,
             dialect=context.default_dialect,
             models=len(context.models),
@@ -118,7 +121,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
         checks=checked,
         environment_now=facts.environment_now(),
         notes=facts.notes(),
-        versions=versions(opened),
+        versions=stamp,
         timings=dict(clock.phases),
         **described,
     )
@@ -226,10 +229,14 @@ class _Facts:
         return parts
 
     def _cost(self, work: list[Backfill]) -> Cost:
-        runs: list[RunRow] = []
-        if work and self.opened.baseline == "state":
-            runs = Ledger(compat.state_adapter(self.opened.context)).runs()
-        return history.estimate(work, runs, hour_price=self.ask.executor_hour_price)
+        price = self.ask.executor_hour_price
+        if self.opened.baseline != "state":
+            return history.estimate(work, [], hour_price=price)
+        return history.of_work(work, self._ledger, hour_price=price)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(compat.state_adapter(self.opened.context))
 
     def _built(self) -> list[Snapshot]:
         """Changed snapshots that get a table of their own (metadata changes share prod's)."""
@@ -291,7 +298,7 @@ class _Facts:
         elif not self.opened.has_prod:
             notes.append("The state holds no prod environment yet: everything is new.")
         else:
-            row = Ledger(compat.state_adapter(self.opened.context)).get(self.ask.environment)
+            row = self._ledger.get(self.ask.environment)
             if row is not None and row.owner != self.ask.owner.name:
                 notes.append(
                     f"{self.ask.environment} belongs to {row.owner} on this state database, so an "

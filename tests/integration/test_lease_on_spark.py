@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,9 +17,9 @@ from ci_bot.contracts.messages import Owner
 from ci_bot.worker.ledger import SCHEMA
 from tests.conftest import PROD_UNTIL, REPOSITORY, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
-from tests.integration.test_postgres_state import DUCKDB, connect, state_rows
+from tests.integration.test_postgres_state import connect, own_database, state_rows
 from tests.lease_process import leases
-from tests.projects import CONFIG, Shop, write_shop
+from tests.projects import Shop, write_shop
 from tests.servers import hive_metastore
 
 pytestmark = [
@@ -53,34 +52,17 @@ def team_shop(
     if not server:
         missing("CI_BOT_TEST_POSTGRES names no PostgreSQL server")
     server = str(server)
-    name = f"lease_shop_{os.getpid()}"
-    admin = connect(server, "postgres")
-    with admin.cursor() as cursor:
-        cursor.execute(f'CREATE DATABASE "{name}"')
-    parts = urlsplit(server)
-    state = f"""\
-    state_connection:
-      type: postgres
-      host: {parts.hostname}
-      port: {parts.port}
-      user: {parts.username}
-      password: "{parts.password}"
-      database: {name}
-"""
     root = tmp_path_factory.mktemp("lease-shop")
-    try:
-        with hive_metastore(root / "service") as address:
-            config = CONFIG.replace(DUCKDB, state)
-            lines = [line for line in config.splitlines() if "datanucleus" not in line]
-            start = next(i for i, line in enumerate(lines) if "ConnectionURL" in line)
-            lines[start : start + 2] = [f"        spark.hadoop.hive.metastore.uris: {address}"]
-            shop = write_shop(root, config="\n".join(lines) + "\n")
-            run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
-            yield shop, server, name
-    finally:
-        with admin.cursor() as cursor:
-            cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-        admin.close()
+    with (
+        own_database(server, "lease_shop") as (name, config),
+        hive_metastore(root / "service") as address,
+    ):
+        lines = [line for line in config.splitlines() if "datanucleus" not in line]
+        start = next(i for i, line in enumerate(lines) if "ConnectionURL" in line)
+        lines[start : start + 2] = [f"        spark.hadoop.hive.metastore.uris: {address}"]
+        shop = write_shop(root, config="\n".join(lines) + "\n")
+        run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+        yield shop, server, name
 
 
 class Run:

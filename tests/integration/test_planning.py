@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +9,12 @@ import pytest
 
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.plan import Window
-from ci_bot.worker import planning, project
+from ci_bot.worker import planning
 from ci_bot.worker.planning import Planned, Wish
-from ci_bot.worker.project import Clock, OpenProject, Place
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
+from tests.projects.opened import opened
 
 
 @pytest.fixture
@@ -26,26 +24,10 @@ def shop(tmp_path: Path) -> Shop:
     return found
 
 
-@contextmanager
-def opened(shop: Shop, tmp_path: Path) -> Iterator[OpenProject]:
-    place = Place(
-        projects=(shop.project,),
-        repository=shop.project,
-        cache_dir=tmp_path / "cache",
-        scratch_dir=tmp_path,
-        gateway=None,
-    )
-    found = project.open_project(place, write=False, clock=Clock(), on_spark_start=lambda: None)
-    try:
-        yield found
-    finally:
-        found.close()
-
-
 def identity(
     shop: Shop, tmp_path: Path, *, window: Window | None = None, **wish: Any
 ) -> PlanIdentity:
-    with opened(shop, tmp_path) as found:
+    with opened(tmp_path, shop.project) as found:
         flags = wish.pop("flags", PlanFlags())
         planned = planning.plan_against_prod(
             found.context, Wish(environment="pr_1", flags=flags, window=window, **wish)
@@ -55,7 +37,7 @@ def identity(
 
 
 def work(shop: Shop, tmp_path: Path, window: Window | None = None) -> dict[str, list[Any]]:
-    with opened(shop, tmp_path) as found:
+    with opened(tmp_path, shop.project) as found:
         planned: Planned | None = planning.plan_against_prod(
             found.context, Wish(environment="pr_1", flags=PlanFlags(), window=window)
         )
@@ -130,6 +112,6 @@ def test_plan__of_an_earlier_window__builds_that_window(shop: Shop, tmp_path: Pa
 
 
 def test_plan__without_a_change__is_none(shop: Shop, tmp_path: Path) -> None:
-    with opened(shop, tmp_path) as found:
+    with opened(tmp_path, shop.project) as found:
         wish = Wish(environment="pr_1", flags=PlanFlags())
         assert planning.plan_against_prod(found.context, wish) is None

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,16 +52,14 @@ def connect(url: str, database: str) -> Any:
     return connection
 
 
-@pytest.fixture(scope="module")
-def team_shop(
-    server: str, tmp_path_factory: pytest.TempPathFactory, java: None
-) -> Iterator[tuple[Shop, str]]:
-    """The shop with its state in a database of its own, and prod built."""
-    name = f"shop_{os.getpid()}"
-    admin = connect(server, "postgres")
+@contextmanager
+def own_database(url: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """A database of the test's own: its name, and a configuration that has the state in it."""
+    name = f"{prefix}_{os.getpid()}"
+    admin = connect(url, "postgres")
     with admin.cursor() as cursor:
         cursor.execute(f'CREATE DATABASE "{name}"')
-    parts = urlsplit(server)
+    parts = urlsplit(url)
     state = f"""\
     state_connection:
       type: postgres
@@ -71,12 +69,23 @@ def team_shop(
       password: "{parts.password}"
       database: {name}
 """
-    shop = write_shop(tmp_path_factory.mktemp("team-shop"), config=CONFIG.replace(DUCKDB, state))
-    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
-    yield shop, name
-    with admin.cursor() as cursor:
-        cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-    admin.close()
+    try:
+        yield name, CONFIG.replace(DUCKDB, state)
+    finally:
+        with admin.cursor() as cursor:
+            cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        admin.close()
+
+
+@pytest.fixture(scope="module")
+def team_shop(
+    server: str, tmp_path_factory: pytest.TempPathFactory, java: None
+) -> Iterator[tuple[Shop, str]]:
+    """The shop with its state in a database of its own, and prod built."""
+    with own_database(server, "shop") as (name, config):
+        shop = write_shop(tmp_path_factory.mktemp("team-shop"), config=config)
+        run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+        yield shop, name
 
 
 def state_rows(server: str, database: str) -> dict[str, list[Any]]:

@@ -8,13 +8,13 @@ import pytest
 
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.errors import BadInput
-from ci_bot.worker import compat, planning, project
+from ci_bot.worker import compat, planning
 from ci_bot.worker.ledger import Ledger, LedgerRow
 from ci_bot.worker.planning import Wish
-from ci_bot.worker.project import Clock, Place
 from tests.integration.test_review import state_rows
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
+from tests.projects.opened import opened
 from tests.worker import Client
 
 
@@ -24,19 +24,9 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def plan(tmp_path: Path, *projects: Path, **flags: list[str]) -> None:
-    place = Place(
-        projects=projects,
-        repository=tmp_path,
-        cache_dir=tmp_path / "cache",
-        scratch_dir=tmp_path,
-        gateway=None,
-    )
-    found = project.open_project(place, write=False, clock=Clock(), on_spark_start=lambda: None)
-    try:
-        wish = Wish(environment="pr_1", flags=PlanFlags.model_validate(flags))
+    wish = Wish(environment="pr_1", flags=PlanFlags.model_validate(flags))
+    with opened(tmp_path, *projects) as found:
         planning.plan_against_prod(found.context, wish)
-    finally:
-        found.close()
 
 
 @pytest.mark.parametrize("flag", ["select_models", "restate_models", "allow_destructive"])
@@ -139,15 +129,7 @@ def test_environment__of_another_repository__is_said_in_the_review_and_never_app
 
 
 def owned_by_another(shop: Shop, tmp_path: Path, environment: str) -> None:
-    place = Place(
-        projects=(shop.project,),
-        repository=shop.project,
-        cache_dir=tmp_path / "cache",
-        scratch_dir=tmp_path,
-        gateway=None,
-    )
-    found = project.open_project(place, write=True, clock=Clock(), on_spark_start=lambda: None)
-    try:
+    with opened(tmp_path, shop.project, write=True) as found:
         ledger = Ledger(compat.state_adapter(found.context))
         ledger.prepare()
         ledger.put(
@@ -165,5 +147,3 @@ def owned_by_another(shop: Shop, tmp_path: Path, environment: str) -> None:
                 updated_at="2024-01-01T00:00:00Z",
             )
         )
-    finally:
-        found.close()

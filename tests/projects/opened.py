@@ -1,0 +1,27 @@
+"""A project opened in this process, as the worker opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ci_bot.worker import project
+from ci_bot.worker.project import Clock, OpenProject, Place
+
+
+@contextmanager
+def opened(scratch: Path, *projects: Path, write: bool = False) -> Iterator[OpenProject]:
+    """The projects on their own state, with the cache in `scratch`; closed afterwards."""
+    place = Place(
+        projects=projects,
+        repository=projects[0],
+        cache_dir=scratch / "cache",
+        scratch_dir=scratch,
+        gateway=None,
+    )
+    found = project.open_project(place, write=write, clock=Clock(), on_spark_start=lambda: None)
+    try:
+        yield found
+    finally:
+        found.close()
