@@ -20,6 +20,10 @@ pytest_plugins = ["tests.github_standin.fixtures"]
 settings.register_profile("ci-bot", deadline=None)
 settings.load_profile("ci-bot")
 
+# A test's JVM lives for seconds. Java's optimizing compiler would take half of its processor time,
+# and a container's has variables of its own.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 REPOSITORY = Path(__file__).parent.parent
 # prod's data ends here: ten days, two batches of five.
 PROD_UNTIL = "2024-01-11"

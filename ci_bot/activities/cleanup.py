@@ -11,6 +11,7 @@ from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import CleanupAsk, Owner
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED
+from ci_bot.process.run import WorkerCancelled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,23 +25,46 @@ class CleanupOptions:
 
 
 def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
-    """Cleans up, or says in the document why not."""
-    answer = bench.cleanup(
-        CleanupAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
-            owner=options.owner,
-            environment=options.environment,
-            environment_prefix=options.environment_prefix,
-            reclaim=options.reclaim,
-            merged=options.merged,
-            proven_by_marker=options.proven_by_marker,
-        )
+    """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
+
+    Raises:
+        Cancelled: before the worker was started.
+    """
+    ask = CleanupAsk(
+        projects=bench.project_directories,
+        gateway=bench.gateway,
+        workplace=bench.workplace,
+        owner=options.owner,
+        environment=options.environment,
+        environment_prefix=options.environment_prefix,
+        reclaim=options.reclaim,
+        merged=options.merged,
+        proven_by_marker=options.proven_by_marker,
     )
+    try:
+        answer = bench.cleanup(ask)
+    except WorkerCancelled as error:
+        return cancelled_document(error, environment=options.environment)
     if isinstance(answer, CleanupDocument):
         return answer
     return failed_document(answer, environment=options.environment)
+
+
+def cancelled_document(error: WorkerCancelled, *, environment: str) -> CleanupDocument:
+    """What a cancelled cleanup had done, as far as the worker could still say it."""
+    document = error.answer
+    if isinstance(document, CleanupDocument) and document.failure is None:
+        return document  # it had ended when the signal came
+    failure = Failure(
+        stage="cleanup",
+        reason_code=error.reason_code,
+        exit_code=error.exit_code,
+        message=error.message,
+        hint="Run the cleanup again: it goes on from where this one was stopped.",
+    )
+    if isinstance(document, CleanupDocument):
+        return document.model_copy(update={"result": "incomplete", "failure": failure})
+    return failed_document(failure, environment=environment)
 
 
 def failed_document(failure: Failure, *, environment: str) -> CleanupDocument:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ci_bot.contracts.base import Contract, Failure
@@ -25,22 +26,25 @@ from ci_bot.worker.stopping import Stop
 # imported takes about 0.1 s, a model file about 5 ms.
 SMALL_PROJECT_FILES = 150
 
+Words = Callable[[], Contract]
+
 
 def main() -> None:
     """Answers one request. The answer says how it went, the exit code only that there is one."""
     channel = Channel.from_arguments(sys.argv[1:])
     ask = channel.ask()
     stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
+    words: list[Words] = [lambda: _cancelled(ask)]
     # A sweep answers as it goes on, and what it has done stays told.
-    stop.on_last_words(lambda: None if channel.answered else channel.answer(_cancelled(ask)))
+    stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
     limit_forks(ask)
     try:
-        answer: Contract = perform(ask, channel, stop)
+        answer: Contract = perform(ask, channel, stop, words.append)
     except BaseException as error:
         answer = failed(error, ask)
     if stop.asked and isinstance(answer, FailedAnswer):
-        answer = _cancelled(ask)
+        answer = words[-1]()
     channel.answer(answer)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -62,8 +66,14 @@ def limit_forks(ask: AnyAsk) -> None:
     os.environ["MAX_FORK_WORKERS"] = "1"
 
 
-def perform(ask: AnyAsk, channel: Channel, stop: Stop) -> Contract:
-    """Runs the activity that was asked for. SQLMesh is imported here and not before."""
+def perform(
+    ask: AnyAsk, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
+) -> Contract:
+    """Runs the activity that was asked for. SQLMesh is imported here and not before.
+
+    Args:
+        last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
+    """
     from ci_bot.worker import java
     from ci_bot.worker.project import Clock
 
@@ -74,6 +84,8 @@ def perform(ask: AnyAsk, channel: Channel, stop: Stop) -> Contract:
 
     def before_spark() -> None:
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
+        if not isinstance(ask, ApplyAsk):
+            os.environ.update(java.for_statements_only(os.environ))
         progress("spark", "starting Spark")
 
     clock = Clock()
@@ -97,7 +109,7 @@ def perform(ask: AnyAsk, channel: Channel, stop: Stop) -> Contract:
         return sweep.answer(ask, asked)
     from ci_bot.worker import cleanup
 
-    return cleanup.cleanup(ask, cleanup.Ports(clock, progress, before_spark))
+    return cleanup.cleanup(ask, cleanup.Ports(clock, progress, before_spark, last_words))
 
 
 def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:

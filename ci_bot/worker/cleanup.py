@@ -19,7 +19,7 @@ from sqlmesh.core.environment import Environment
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument, Leftover
 from ci_bot.contracts.messages import CleanupAsk
-from ci_bot.errors import BadInput, Refused
+from ci_bot.errors import EXIT_INTERRUPTED, BadInput, Refused
 from ci_bot.worker import compat, lease, objects, project, reclaim, review
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
 from ci_bot.worker.cleanup_tables import Tables, record
@@ -30,11 +30,15 @@ from ci_bot.worker.review import place_of
 
 @dataclass(frozen=True)
 class Ports:
-    """What a cleanup needs from its surroundings."""
+    """What a cleanup needs from its surroundings.
+
+    `last_words` takes what to answer where the run is stopped in the middle.
+    """
 
     clock: Clock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
+    last_words: Callable[[Callable[[], CleanupDocument]], None] = lambda _words: None
 
 
 @dataclass
@@ -155,14 +159,22 @@ class _Cleanup:
                 reason_code="suffix_target",
             )
         found = self._enumerate(stored, row)
+        self.ports.last_words(self._stopped)
         if row is not None:
             row = record(self.ledger, self.tables.before(row), "cleaning")
         if stored is not None:
             self.context.state_sync.invalidate_environment(self.ask.environment)
         with self.ports.clock.phase("drop"):
             self._drop_views(found)
+        self.ports.progress("verify", "asking Spark what is left", None, None)
         with self.ports.clock.phase("verify"):
-            self._settle(found)
+            try:
+                self._settle(found)
+            except Exception as error:
+                # Spark may be gone. Whatever was not asked counts as left.
+                what = f"what {self.ask.environment} consists of, which could not be verified"
+                self.leftovers.append(Leftover(object=what, why=reclaim.first_line(error)))
+        self.ports.progress("records", "closing the records in the state database", None, None)
         removed = False
         try:
             removed = self._finish(stored, row)
@@ -288,6 +300,18 @@ class _Cleanup:
             existed=existed,
             state_record_removed=state_record_removed,
             failure=None if complete else self._incomplete(),
+        )
+
+    def _stopped(self) -> CleanupDocument:
+        failure = Failure(
+            stage="cleanup",
+            reason_code="cancelled",
+            exit_code=EXIT_INTERRUPTED,
+            message="The cleanup was cancelled.",
+            hint="Run it again; it goes on from where it is.",
+        )
+        return self._document(
+            "incomplete", existed=True, state_record_removed=False, failure=failure
         )
 
     def _incomplete(self) -> Failure:

@@ -87,6 +87,7 @@ class _Doctor:
             views = doctor_spark.views_of_prod(self.context, self.prod)
             self._check("catalogs", lambda: self._add(doctor_spark.catalogs(self.context)))
             self._check("views", lambda: self._add(doctor_spark.views(self.context, views)))
+            self._check("listing", lambda: self._add(doctor_spark.listing(self.context, views)))
             self._check("rights", lambda: self._add(doctor_spark.rights(self.context, views)))
         return DoctorDocument(
             checks=self.checks,

@@ -12,7 +12,8 @@ from typing import Any
 from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat, java, objects
-from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.catalog import AdapterSql, Catalog, Relation, quoted
+from ci_bot.worker.problems import sentence
 
 _JAVA = (8, 11, 17)  # what Spark 3.5 runs on: https://spark.apache.org/docs/3.5.9/
 _JAVA_SECONDS = 30
@@ -96,6 +97,30 @@ def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:
             fix="Use a catalog that does: Hive's, or Iceberg's through REST or JDBC.",
         )
     return ProjectCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
+
+
+def listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
+    """Whether SQLMesh's own commands can list what a schema of prod holds.
+
+    They ask with SHOW TABLE EXTENDED, and take a refusal for "nothing is there yet".
+    """
+    if not known:
+        return ProjectCheck(name="listing", status="ok", message="there is nothing to list yet")
+    place = f"{quoted(known[0].catalog)}.{quoted(known[0].schema)}"
+    try:
+        AdapterSql(context.engine_adapter).rows(f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'")
+    except Exception as error:
+        why = sentence(error).splitlines()[0][:_LONGEST]
+        return ProjectCheck(
+            name="listing",
+            status="warn",
+            message=f"SQLMesh cannot list what {known[0].catalog} holds ({why}); its own commands "
+            "leave FULL and SEED tables empty there, and cannot replace views",
+            fix="Look at prod's FULL and SEED tables after a `sqlmesh plan` or `run`. Applies of "
+            "this action list the catalog by other means.",
+        )
+    message = f"SQLMesh can list what {known[0].catalog} holds"
+    return ProjectCheck(name="listing", status="ok", message=message)
 
 
 def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:

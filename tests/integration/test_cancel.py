@@ -68,10 +68,11 @@ def execute(context: ExecutionContext, **kwargs: t.Any) -> t.Any:
 
 @dataclass
 class Bot:
-    """`ci-bot apply` in a process of its own."""
+    """`ci-bot` in a process of its own."""
 
     process: subprocess.Popen[bytes]
     directory: Path
+    activity: str
 
     @property
     def log(self) -> str:
@@ -119,7 +120,9 @@ class Bot:
         return seconds
 
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.directory / "out" / "apply.json").read_text())
+        found: dict[str, Any] = json.loads(
+            (self.directory / "out" / f"{self.activity}.json").read_text("utf-8")
+        )
         return found
 
 
@@ -128,6 +131,24 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def command(shop: Shop, directory: Path, activity: str, environment: str, *more: str) -> Bot:
+    """Starts `ci-bot <activity>`; everything that it writes goes below `directory`."""
+    (directory / "tmp").mkdir(parents=True)
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ci_bot", activity, "--project", str(shop.project)),
+                *("--environment", environment, "--output", str(directory / "out"), *more),
+            ],
+            cwd=REPOSITORY,
+            env={**os.environ, "TMPDIR": str(directory / "tmp")},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    return Bot(process, directory, activity)
 
 
 Start = Callable[[str], Bot]
@@ -139,20 +160,7 @@ def start(shop: Shop, tmp_path: Path) -> Iterator[Start]:
     started: list[tuple[Bot, str]] = []
 
     def begin(environment: str) -> Bot:
-        (tmp_path / "tmp").mkdir()
-        with (tmp_path / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "ci_bot", "apply", "--project", str(shop.project)),
-                    *("--environment", environment, "--output", str(tmp_path / "out")),
-                ],
-                cwd=REPOSITORY,
-                env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        bot = Bot(process, tmp_path)
+        bot = command(shop, tmp_path, "apply", environment)
         started.append((bot, environment))
         return bot
 
@@ -232,6 +240,8 @@ def test_cancel__while_the_jvm_starts(shop: Shop, start: Start) -> None:
     document = check(bot, bot.stop(signal.SIGINT), 130)
 
     assert document["partial"] == [], "nothing is written before Spark answers"
+    text = (bot.directory / "out" / "apply.md").read_text("utf-8")
+    assert "Nothing was built yet. `prod` is not touched." in text
     assert "pr_43" not in environments(shop)
 
 

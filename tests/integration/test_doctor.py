@@ -35,6 +35,7 @@ EXPECTED = [
     "spark",
     "catalogs",
     "views",
+    "listing",
     "rights",
 ]
 

@@ -17,6 +17,7 @@ from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.report import Report
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
+from tests.integration.test_doctor import examine
 from tests.maven import ICEBERG, SQLITE, JarMissingError, jar
 from tests.projects import Shop
 from tests.projects.lake import write_lake
@@ -220,6 +221,16 @@ def test_life__in_icebergs_own_catalog(on_jdbc: Shop) -> None:
     assert len(kept.views_dropped) == len(VIEWS)
     assert kept.schemas_dropped == []
     assert kept.state_record_removed, "an expired record would let the janitor try"
+
+
+def test_doctor__says_that_sqlmesh_cannot_list_icebergs_own_catalog(
+    built_on_jdbc: Shop, tmp_path: Path
+) -> None:
+    _, checks, _ = examine(built_on_jdbc.project, tmp_path)
+
+    assert checks["listing"]["status"] == "warn"
+    assert "cannot list what warehouse holds" in checks["listing"]["message"]
+    assert {checks[name]["status"] for name in ("catalogs", "views", "rights")} == {"ok"}
 
 
 def forget_what_was_built(shop: Shop) -> None:

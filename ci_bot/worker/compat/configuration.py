@@ -1,0 +1,142 @@
+"""Reading a project's configuration, and what a run of ours changes in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dotenv import load_dotenv
+from pydantic import ValidationError
+from sqlmesh.core import analytics, context_diff
+from sqlmesh.core.config import Config, loader
+from sqlmesh.core.config.common import YAML_CONFIG_FILENAMES
+from sqlmesh.core.config.loader import load_configs
+from sqlmesh.core.config.model import ModelDefaultsConfig
+from sqlmesh.core.context import Context
+from sqlmesh.utils import merge_dicts
+from sqlmesh.utils.errors import ConfigError
+from sqlmesh.utils.pydantic import validation_error_message
+
+
+def analytics_off() -> None:
+    """No run of ours sends SQLMesh's usage statistics, whatever the project says."""
+    analytics.disable_analytics()
+
+
+def scan_packages_once() -> None:
+    """Lets the plans of this process share one scan of the installed packages.
+
+    Every `ContextDiff` reads the metadata of all of them anew to infer requirements
+    (`_build_requirements`), 0.3 s each, although they cannot change while the process runs.
+    """
+    metadata: Any = context_diff.metadata
+    if not hasattr(metadata.packages_distributions, "cache_info"):
+        metadata.packages_distributions = functools.cache(metadata.packages_distributions)
+
+
+def read_configs(paths: Iterable[Path]) -> dict[Path, Config]:
+    """The configuration of each project directory, as `sqlmesh` itself would read it."""
+    configs: dict[Path, Config] = load_configs(None, Config, list(paths))
+    return configs
+
+
+def prepare_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
+    """Settings of the run that must not be written into the project.
+
+    An ephemeral cache, no analytics, and plans that compare with prod also when the PR environment
+    exists. None of them takes part in a fingerprint.
+    """
+    for config in configs.values():
+        config.cache_dir = str(cache_dir)
+        config.disable_anonymized_analytics = True
+        config.plan.always_recreate_environment = True
+
+
+def default_catalog(context: Context) -> str | None:
+    """The default catalog of the selected gateway."""
+    catalog: str | None = context.default_catalog
+    return catalog
+
+
+def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
+    """The configuration of each directory with every `state_connection` taken out unread.
+
+    A state connection whose variables are missing fails the validation of the whole configuration,
+    so it goes before anything is validated. All else is as `read_configs` reads it, so that both
+    baselines plan alike: the project's `.env`, `SQLMESH__` variables, keys that do not exist.
+    (`load_configs` and `load_config_from_paths`, without the user's own file and without dbt)
+    """
+    paths = list(paths)
+    for path in paths:
+        if (path / ".env").is_file():
+            load_dotenv(dotenv_path=path / ".env", override=True)
+    return {path: _config_without_state(path) for path in paths}
+
+
+def _config_without_state(path: Path) -> Config:
+    settings: dict[str, Any] = {}
+    for name in YAML_CONFIG_FILENAMES:
+        if (path / name).is_file():
+            settings = loader.load_config_from_yaml(path / name)
+            break
+    module = path / "config.py"
+    if not settings and not module.is_file():
+        raise ConfigError("SQLMesh project config could not be found.")
+    settings = merge_dicts(settings, loader.load_config_from_env())
+    _drop_state_connections(settings)
+    unknown = set(settings.get("model_defaults") or {}) - ModelDefaultsConfig.all_fields()
+    if unknown:
+        raise ConfigError(f"{sorted(unknown)[0]!r} is not a valid model default configuration key.")
+    try:
+        found: Config = Config.parse_obj(settings)
+    except ValidationError as error:
+        raise ConfigError(validation_error_message(error, "Invalid project config:")) from error
+    if module.is_file():
+        try:
+            from_python = loader.load_config_from_python_module(Config, module)
+        except ValidationError as error:
+            raise ConfigError(validation_error_message(error, "Invalid project config:")) from error
+        for item in from_python.gateways.values():
+            item.state_connection = None
+        found = from_python.update_with(found)
+    if found.model_defaults.dialect is None:
+        raise ConfigError("The model default `dialect` is required; set it in `model_defaults`.")
+    return found
+
+
+def _drop_state_connections(settings: dict[str, Any]) -> None:
+    """In all three spellings: gateways by name, `gateways` as the only one, and `gateway`."""
+    for key in ("gateways", "gateway"):
+        gateways = settings.get(key)
+        if not isinstance(gateways, dict):
+            continue
+        gateways.pop("state_connection", None)
+        for gateway in gateways.values():
+            if isinstance(gateway, dict):
+                gateway.pop("state_connection", None)
+
+
+def merge_nothing_from_state(context: Context) -> None:
+    """Loads only what lies in the context's directories.
+
+    With a `project:` key, SQLMesh adds the models that prod's state holds of other projects
+    (`Context.load`). In a state that stands for the base branch these are the base branch's own,
+    under the key that they had there. Call it before loading.
+    """
+    context._load_state = False
+
+
+def state_is_shared(context: Context) -> bool:
+    """Whether other projects may live in the state: not in one that stands for a base branch.
+
+    (`merge_nothing_from_state`)
+    """
+    return bool(context._load_state)
+
+
+def needs_format(context: Context, node: Any) -> bool:
+    """Whether `sqlmesh format` would change the file of a model or audit. (`Context._format`)"""
+    before = Path(node._path).read_text(encoding="utf-8")
+    return bool(context._format(node, before) != before)

@@ -1,0 +1,167 @@
+"""SQLMesh's planner and the evaluator of its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlmesh.core.console import Console
+from sqlmesh.core.context import Context
+from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
+from sqlmesh.core.scheduler import Scheduler
+from sqlmesh.core.snapshot import (
+    Snapshot,
+    SnapshotEvaluator,
+)
+from sqlmesh.utils.errors import NodeAuditsErrors
+
+
+def prod_interval_ends(context: Context) -> dict[str, datetime]:
+    """How far prod's tables reach, by model name; empty without prod.
+
+    The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`)
+    """
+    ends: dict[str, datetime] = context._get_max_interval_end_per_model(context.snapshots, None)
+    return ends
+
+
+def keep_model_caps(builder: PlanBuilder) -> None:
+    """Keeps every model's own end at prod's frontier although the plan's end was given.
+
+    With an explicit `end` SQLMesh drops the caps per model (`override_end`), and then backfills
+    unmodified models into the very tables that prod reads.
+    """
+    builder.override_end = False
+
+
+def note_refused_models(builder: PlanBuilder) -> list[str]:
+    """A list that gets the model for which `build` refuses a destructive or additive change.
+
+    The exception does not name it, only the console is told.
+    (`PlanBuilder._check_destructive_additive_changes`)
+    """
+    refused: list[str] = []
+    told: Any = builder._console
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(told, name)
+
+        def log_destructive_change(self, model: str, *args: Any, error: bool = True) -> None:
+            if error:
+                refused.append(model)
+
+        log_additive_change = log_destructive_change
+
+    listening: Any = Noting()
+    builder._console = listening
+    return refused
+
+
+def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
+    """The same plan, restricted to building data for `names`. Views are not restricted."""
+    restricted: Plan = plan.model_copy(update={"models_to_backfill": names})
+    return restricted
+
+
+@dataclass(frozen=True)
+class AuditOutcome:
+    """One audit of one batch; `failed_rows` is None where the audit was skipped."""
+
+    audit: str
+    blocking: bool
+    failed_rows: int | None
+
+
+AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
+
+
+class RecordingScheduler(Scheduler):
+    """SQLMesh's scheduler, which also hands on the result of every audit.
+
+    It has no notification targets: an apply to a PR environment must not ring the alarms that the
+    project configured for prod. (`Scheduler._audit_snapshot`)
+    """
+
+    def __init__(self, *args: Any, on_audits: AuditListener, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._on_audits = on_audits
+
+    def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
+        try:
+            results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
+        except NodeAuditsErrors as error:
+            failed = [AuditOutcome(item.audit_name, True, int(item.count)) for item in error.errors]
+            self._on_audits(snapshot, failed)
+            raise
+        self._on_audits(
+            snapshot,
+            [
+                AuditOutcome(
+                    result.audit.name,
+                    bool(result.blocking),
+                    None if result.skipped else int(result.count or 0),
+                )
+                for result in results
+            ],
+        )
+        return results
+
+
+class LeasedPlanEvaluator(BuiltInPlanEvaluator):
+    """SQLMesh's evaluator, which asks before it promotes: a circuit breaker is asked between
+    batches only. (`visit_environment_record_update_stage`, `visit_virtual_layer_update_stage`)
+    """
+
+    promotion: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def visit_environment_record_update_stage(self, stage: Any, plan: Any) -> None:
+        with self.promotion():
+            super().visit_environment_record_update_stage(stage, plan)
+
+    def visit_virtual_layer_update_stage(self, stage: Any, plan: Any) -> None:
+        with self.promotion():
+            # The views take their time on Spark; no transaction on the state waits for that.
+            pass
+        super().visit_virtual_layer_update_stage(stage, plan)
+
+
+def plan_evaluator(
+    context: Context,
+    console: Console,
+    on_audits: AuditListener,
+    *,
+    max_workers: int | None,
+    promotion: Callable[[], AbstractContextManager[None]],
+) -> BuiltInPlanEvaluator:
+    """What executes a plan's stages, with our console and our scheduler.
+
+    Args:
+        max_workers: How many batches run at once; None takes the connection's setting.
+        promotion: Entered around the write that promotes the environment in the state, and once
+            more before its views are made. What it raises stops the plan.
+    """
+
+    def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
+        return RecordingScheduler(
+            snapshots,
+            evaluator,
+            context.state_sync,
+            default_catalog=context.default_catalog,
+            max_workers=max_workers or context.concurrent_tasks,
+            console=console,
+            on_audits=on_audits,
+        )
+
+    evaluator = LeasedPlanEvaluator(
+        state_sync=context.state_sync,
+        snapshot_evaluator=context.snapshot_evaluator,
+        create_scheduler=scheduler,
+        default_catalog=context.default_catalog,
+        console=console,
+    )
+    evaluator.promotion = promotion
+    return evaluator

@@ -1,0 +1,211 @@
+"""Spark below SQLMesh: a connection that starts it late, and an adapter that sees every catalog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import PrivateAttr
+from sqlmesh.core.config import Config
+from sqlmesh.core.config.connection import SparkConnectionConfig
+from sqlmesh.core.context import Context
+from sqlmesh.core.dialect import to_schema
+from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
+from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
+
+from ci_bot.worker.catalog import SESSION_CATALOG, AdapterSql, Catalog
+from ci_bot.worker.problems import spark_not_started
+
+
+class ListingSparkAdapter(SparkEngineAdapter):
+    """SQLMesh's adapter, which also sees what catalogs other than Spark's own hold.
+
+    SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
+    `spark_catalog`, and takes the refusal for "nothing there". Tables survive that (CREATE TABLE IF
+    NOT EXISTS), views do not: an apply that is repeated after the physical view of a VIEW model was
+    made would fail for ever with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
+    """
+
+    def _get_data_objects(
+        self, schema_name: Any, object_names: set[str] | None = None
+    ) -> list[DataObject]:
+        schema = to_schema(schema_name)
+        catalog = schema.catalog or str(self.get_current_catalog())
+        if catalog == SESSION_CATALOG:
+            found: list[DataObject] = super()._get_data_objects(schema_name, object_names)
+            return found
+        wanted = None if object_names is None else {name.lower() for name in object_names}
+        return [
+            DataObject(
+                catalog=catalog, schema=schema.db, name=name, type=DataObjectType.from_str(kind)
+            )
+            for name, kind in Catalog(AdapterSql(self)).objects(catalog, schema.db).items()
+            if wanted is None or name.lower() in wanted
+        ]
+
+
+# Set by SparkContext itself. A name that is set already is replaced in place; a new one may move
+# the whole environment while another thread reads it (getenv(3) and setenv(3), "MT-Safe env").
+_SET_BY_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+
+
+class LazySparkConnectionConfig(SparkConnectionConfig):
+    """A Spark connection whose session starts at the first statement, not at the first look.
+
+    SQLMesh builds the session while it computes the keyword arguments of the connection factory
+    (`_static_connection_kwargs`), long before anything is executed. Here the arguments are computed
+    inside the factory, and the default catalog is known without asking Spark. `start_ahead` lets
+    the session start while this process does something else.
+    """
+
+    # Not registered as a type of its own: the project's own `type: spark` is replaced by it.
+    type_: Literal["spark"] = "spark"
+    DISPLAY_ORDER: ClassVar[Literal[8]] = 8
+    _known_catalog: str | None = PrivateAttr(default=None)
+    _on_start: Callable[[], None] | None = PrivateAttr(default=None)
+    _ahead: Future[None] | None = PrivateAttr(default=None)
+
+    @property
+    def _engine_adapter(self) -> type[EngineAdapter]:
+        return ListingSparkAdapter
+
+    @property
+    def _connection_factory_with_kwargs(self) -> Callable[[], Any]:
+        return partial(self._start_and_connect)
+
+    def _start_and_connect(self) -> Any:
+        if self._ahead is not None:
+            self._ahead.result()
+        elif self._on_start is not None:
+            self._on_start()
+        return self._connect()
+
+    def _connect(self) -> Any:
+        try:
+            return super()._connection_factory_with_kwargs()
+        except Exception as error:
+            raise spark_not_started(error) from error
+
+    def start_ahead(self) -> None:
+        """Starts the session in a thread; the first statement waits for it, or gets its error.
+
+        Call it in the main thread: what Spark's start writes into the environment is put there
+        before.
+        """
+        if self._on_start is not None:
+            self._on_start()
+        for name in _SET_BY_PYSPARK:
+            os.environ.setdefault(name, "")
+        if self.config_dir:
+            os.environ["SPARK_CONF_DIR"] = self.config_dir
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-start")
+        self._ahead = thread.submit(self._connect_and_look)
+        thread.shutdown(wait=False)
+
+    def _connect_and_look(self) -> None:
+        session = self._connect().spark
+        # The first look takes as long as the start: it opens the metastore. Its error is told by
+        # whatever needs the metastore next.
+        with suppress(Exception):
+            session.catalog.databaseExists("default")
+
+    def get_catalog(self) -> str | None:
+        return self._known_catalog or super().get_catalog()
+
+
+def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -> None:
+    """Replaces every Spark connection by one that starts on first use.
+
+    `on_start` is called right before a session is made. Connections are no part of any model's
+    fingerprint, so the plan does not change.
+    """
+    for config in configs.values():
+        for gateway in config.gateways.values():
+            if isinstance(gateway.connection, SparkConnectionConfig):
+                gateway.connection = _lazy(gateway.connection, on_start)
+        if isinstance(config.default_connection, SparkConnectionConfig):
+            config.default_connection = _lazy(config.default_connection, on_start)
+
+
+def _lazy(
+    connection: SparkConnectionConfig, on_start: Callable[[], None]
+) -> LazySparkConnectionConfig:
+    lazy = LazySparkConnectionConfig(
+        **{name: getattr(connection, name) for name in connection.model_fields_set - {"type_"}}
+    )
+    lazy._on_start = on_start
+    lazy._known_catalog = configured_catalog(connection)
+    return lazy
+
+
+def start_spark_ahead(context: Context) -> None:
+    """Starts the Spark of the selected gateway in a thread, where `make_spark_lazy` replaced it."""
+    connection = context.config.get_connection(context.gateway)
+    if isinstance(connection, LazySparkConnectionConfig):
+        connection.start_ahead()
+
+
+def configured_catalog(connection: SparkConnectionConfig) -> str:
+    """The default catalog that Spark will have, from its configuration alone.
+
+    In order: `catalog` of the connection, `spark.sql.defaultCatalog` in its `config`,
+    spark-defaults.conf of `config_dir`, SPARK_CONF_DIR or SPARK_HOME, Spark's own default.
+    """
+    if connection.catalog:
+        return str(connection.catalog)
+    key = "spark.sql.defaultCatalog"
+    if key in connection.config:
+        return str(connection.config[key])
+    directories = [
+        connection.config_dir,
+        os.environ.get("SPARK_CONF_DIR"),
+        f"{home}/conf" if (home := os.environ.get("SPARK_HOME")) else None,
+    ]
+    for directory in filter(None, directories):
+        found = _from_spark_defaults(Path(directory) / "spark-defaults.conf", key)
+        if found:
+            return found
+    return SESSION_CATALOG
+
+
+def _from_spark_defaults(path: Path, key: str) -> str | None:
+    if not path.is_file():
+        return None
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if name == key and value.strip():
+            return value.strip()
+    return None
+
+
+def set_known_catalog(configs: dict[Path, Config], catalog: str) -> None:
+    """Corrects a wrong guess of `configured_catalog` after Spark was asked."""
+    for config in configs.values():
+        connections = [gateway.connection for gateway in config.gateways.values()]
+        for connection in [*connections, config.default_connection]:
+            if isinstance(connection, LazySparkConnectionConfig):
+                connection._known_catalog = catalog
+
+
+def has_lazy_spark(configs: dict[Path, Config]) -> bool:
+    """Whether any gateway is a Spark connection that `make_spark_lazy` replaced."""
+    return any(
+        isinstance(gateway.connection, LazySparkConnectionConfig)
+        for config in configs.values()
+        for gateway in config.gateways.values()
+    )
+
+
+def executor_count(context: Context) -> int:
+    """How many executors Spark has now; 1 in local mode, where the driver is the executor.
+
+    (`SparkContext.getExecutorMemoryStatus`, which lists the driver, too)
+    """
+    adapter: Any = context.engine_adapter
+    known = adapter.spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
+    return max(1, int(known) - 1)

@@ -1,0 +1,215 @@
+"""SQLMesh's state: opening it, and the rows that its own interface does not give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import Config, DuckDBConnectionConfig
+from sqlmesh.core.config.connection import ConnectionConfig
+from sqlmesh.core.context import Context
+from sqlmesh.core.engine_adapter import EngineAdapter
+from sqlmesh.core.snapshot import (
+    Snapshot,
+    SnapshotId,
+    SnapshotTableCleanupTask,
+    SnapshotTableInfo,
+)
+from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
+from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
+from sqlmesh.utils.date import now_timestamp
+
+
+def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
+    """The connection that holds SQLMesh's state (the warehouse's own where none is configured)."""
+    connection: ConnectionConfig = config.get_state_connection(gateway) or config.get_connection(
+        gateway
+    )
+    return connection
+
+
+def open_duckdb_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
+    """An adapter on a DuckDB state file that cannot write a byte of it.
+
+    `connector_config` is applied with SET after connecting, which is too late for the access mode,
+    so the connection is made with `read_only`.
+    """
+    import duckdb
+    from sqlmesh.core.engine_adapter import DuckDBEngineAdapter
+
+    database = str(connection.database)
+    return DuckDBEngineAdapter(
+        lambda: duckdb.connect(database, read_only=True),
+        multithreaded=True,
+        shared_connection=True,
+        cursor_init=connection._cursor_init,
+    )
+
+
+def state_sync_on(
+    adapter: EngineAdapter, context: Context, schema: str | None = None
+) -> EngineAdapterStateSync:
+    """SQLMesh's state on `adapter`, in `schema` or in the schema that the project configures."""
+    return EngineAdapterStateSync(
+        adapter,
+        schema=schema or context.config.get_state_schema(context.gateway),
+        cache_dir=context.cache_dir,
+        console=context.console,
+    )
+
+
+def throwaway_state(path: Path, context: Context) -> StateSync:
+    """A fresh, migrated state in a file of our own. The only state that is ever migrated here."""
+    connection = DuckDBConnectionConfig(database=str(path), concurrent_tasks=4)
+    state = state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
+    state.migrate()
+    return state
+
+
+def new_state_sync(context: Context) -> StateSync:
+    """The project's state, without the check and the migration that `Context.state_sync` makes."""
+    state: StateSync = context._scheduler.create_state_sync(context)
+    return state
+
+
+def give_state(context: Context, state: StateSync) -> None:
+    """Makes `context` use `state`; must come before anything reads `context.state_sync`."""
+    context._provided_state_sync = state
+
+
+def state_adapter(context: Context) -> EngineAdapter:
+    """The engine adapter below SQLMesh's state, for the ledger that lives beside it."""
+    return state_adapter_of(context.state_sync)
+
+
+def state_adapter_of(state: StateSync) -> EngineAdapter:
+    """The engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
+    inner: Any = getattr(state, "state_sync", state)
+    adapter: EngineAdapter = inner.engine_adapter
+    return adapter
+
+
+def forget_cached_snapshots(context: Context) -> None:
+    """Lets the next plan read every snapshot from the state again. (`CachingStateSync`, 120 s)"""
+    clear = getattr(context.state_sync, "clear_cache", None)
+    if clear is not None:
+        clear()
+
+
+def count_snapshots(state: StateSync) -> int:
+    """How many snapshots a state holds, old ones included. (`EngineAdapterStateSync.schema`)"""
+    inner: Any = getattr(state, "state_sync", state)
+    table = exp.table_("_snapshots", db=inner.schema)
+    row = inner.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
+    return int(row[0]) if row else 0
+
+
+def delete_environment_record(context: Context, name: str) -> None:
+    """Deletes the state's record of one expired environment, and of no other.
+
+    (`delete_expired_environments` takes a name since 0.236; older versions delete all expired.)
+    """
+    context.state_sync.delete_expired_environments(current_ts=now_timestamp(), name=name)
+
+
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A row of the state's snapshots; the times are milliseconds."""
+
+    name: str
+    identifier: str
+    version: str
+    dev_version: str
+    updated_ts: int
+    ttl_ms: int
+
+
+def stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
+    """Every row that the state has of these models, without reading a model. (`SnapshotState`)"""
+    store: Any = _store(context).snapshot_state
+    columns = ("name", "identifier", "version", "dev_version", "updated_ts", "ttl_ms")
+    found = []
+    for where in snapshot_name_filter(sorted(set(names)), batch_size=store.SNAPSHOT_BATCH_SIZE):
+        query = exp.select(*columns).from_(store.snapshots_table).where(where)
+        for name, identifier, version, dev_version, updated_ts, ttl_ms in fetchall(
+            store.engine_adapter, query
+        ):
+            found.append(
+                StoredSnapshot(
+                    str(name),
+                    str(identifier),
+                    str(version),
+                    str(dev_version or version),
+                    int(updated_ts),
+                    int(ttl_ms),
+                )
+            )
+    return found
+
+
+def lock_environments(context: Context) -> None:
+    """Makes every promotion wait until the transaction ends that this is called in.
+
+    A promotion locks the row of its environment before it writes (`EngineAdapterStateSync.promote`)
+    and so does this, with all of them. DuckDB has no such lock and needs none.
+    """
+    store: Any = _store(context).environment_state
+    fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
+
+
+def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
+    """What each environment uses, expired ones too. Of one whose promotion has not ended also what
+    it used before, as `get_expired_snapshots` counts it."""
+    return {
+        str(environment.name): [
+            *environment.snapshots,
+            *(
+                (environment.previous_finalized_snapshots or [])
+                if not environment.finalized_ts
+                else []
+            ),
+        ]
+        for environment in _store(context).get_environments()
+    }
+
+
+def whole_snapshots(
+    context: Context, keys: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Snapshot]:
+    """Those of the snapshots (name, identifier) that the state has."""
+    ids = [SnapshotId(name=name, identifier=identifier) for name, identifier in keys]
+    found = _store(context).get_snapshots(ids) if ids else {}
+    return {(str(item.name), str(item.identifier)): item for item in found.values()}
+
+
+def forget_snapshots(context: Context, snapshots: Iterable[tuple[Snapshot, bool]]) -> None:
+    """Deletes the rows of snapshots, and their intervals, from the state.
+
+    The interval rows of others stay byte for byte: SQLMesh's own `cleanup_intervals` would compact
+    all of them first. (`_delete_intervals_by_version`, `_delete_intervals_by_dev_version`)
+
+    Args:
+        snapshots: True: nobody shares the snapshot's version, so all of its intervals go. False:
+            only those of its preview.
+    """
+    tasks = [
+        SnapshotTableCleanupTask(snapshot=item.table_info, dev_table_only=not whole)
+        for item, whole in snapshots
+    ]
+    if not tasks:
+        return
+    store: Any = _store(context)
+    store.snapshot_state.delete_snapshots([task.snapshot for task in tasks])
+    store.interval_state._delete_intervals_by_version(tasks)
+    store.interval_state._delete_intervals_by_dev_version(tasks)
+
+
+def _store(context: Context) -> EngineAdapterStateSync:
+    """The state below the cache that SQLMesh wraps it in."""
+    state: Any = context.state_sync
+    store: EngineAdapterStateSync = getattr(state, "state_sync", state)
+    return store
