@@ -82,10 +82,13 @@ def perform(
     ) -> None:
         channel.progress(phase, message, done=done, total=total)
 
+    def brief() -> None:
+        os.environ.update(java.for_a_brief_run(os.environ))
+
     def before_spark() -> None:
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
         if not isinstance(ask, ApplyAsk):
-            os.environ.update(java.for_statements_only(os.environ))
+            brief()  # catalogs are asked, and no data is read
         progress("spark", "starting Spark")
 
     clock = Clock()
@@ -96,12 +99,13 @@ def perform(
     if isinstance(ask, ApplyAsk):
         from ci_bot.worker import apply
 
-        return apply.apply(ask, apply.Ports(clock, progress, before_spark, lambda: stop.asked))
+        ports = apply.Ports(clock, progress, before_spark, lambda: stop.asked, brief)
+        return apply.apply(ask, ports)
     if isinstance(ask, DoctorAsk):
         from ci_bot.worker import doctor
 
-        ports = doctor.Ports(clock, progress, before_spark, os.environ, sys.executable)
-        return doctor.doctor(ask, ports)
+        around = doctor.Ports(clock, progress, before_spark, os.environ, sys.executable)
+        return doctor.doctor(ask, around)
     if isinstance(ask, ListAsk | SweepAsk):
         from ci_bot.worker import sweep
 

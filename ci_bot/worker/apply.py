@@ -9,6 +9,7 @@ from typing import Any
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.plan.stages import PlanStage
+from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
 
@@ -57,13 +58,15 @@ _CONCURRENT = (
 class Ports:
     """What an apply needs from its surroundings.
 
-    `stop` answers whether the run was asked to stop; it is asked between batches.
+    `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
+    before Spark starts where its process is not expected to live long.
     """
 
     clock: Clock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]
+    brief: Callable[[], None] = lambda: None
 
 
 def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
@@ -76,11 +79,17 @@ def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
         SQLMeshError: the project does not load.
     """
     started = ports.clock.now()
+
+    def before_spark(state: StateSync) -> None:
+        if not history.builds_long(Ledger(compat.state_adapter_of(state))):
+            ports.brief()
+
     opened = project.open_project(
         place_of(ask, ask.projects),
         write=True,
         clock=ports.clock,
         on_spark_start=ports.on_spark_start,
+        before_spark=before_spark,
     )
     try:
         return _Run(ask, ports, opened, started).execute()

@@ -179,16 +179,15 @@ class Ledger:
             self._environments, exp.column("name").eq(exp.Literal.string(environment))
         )
 
-    def runs(self, models: Collection[str], newest: int = 5_000) -> list[RunRow]:
-        """The newest rows of what these models cost, newest first."""
-        if not models or not self._adapter.table_exists(self._runs):
+    def runs(self, models: Collection[str] | None = None, *, newest: int = 5_000) -> list[RunRow]:
+        """The newest rows of what these models cost, or all models, newest first."""
+        if (models is not None and not models) or not self._adapter.table_exists(self._runs):
             return []
+        query = exp.select("document").from_(self._runs)
+        if models is not None:
+            query = query.where(exp.column("model").isin(*sorted(models)))
         rows = self._adapter.fetchall(
-            exp.select("document")
-            .from_(self._runs)
-            .where(exp.column("model").isin(*sorted(models)))
-            .order_by(exp.column("at", quoted=True).desc())
-            .limit(newest)
+            query.order_by(exp.column("at", quoted=True).desc()).limit(newest)
         )
         return [RunRow.model_validate_json(row[0]) for row in rows]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.contracts.apply import AppliedModel
 from ci_bot.contracts.plan import Backfill
-from ci_bot.worker.history import estimate, runs_of
-from ci_bot.worker.ledger import RunRow
+from ci_bot.worker.history import builds_long, estimate, runs_of
+from ci_bot.worker.ledger import Ledger, RunRow
 
 HOUR = 3_600.0
 
@@ -45,6 +47,22 @@ def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> Ru
         bytes=None,
         at=f"2026-01-{day:02}T00:00:00Z",
     )
+
+
+class Runs:
+    """The ledger's rows."""
+
+    def __init__(self, *rows: RunRow) -> None:
+        self.rows = list(rows)
+
+    def runs(self, models: object = None, *, newest: int) -> list[RunRow]:
+        return self.rows[:newest]
+
+
+def test_builds_long__adds_up_the_models_of_one_apply() -> None:
+    assert not builds_long(cast(Ledger, Runs()))
+    assert not builds_long(cast(Ledger, Runs(run("a", 1, 40.0, 1), run("a", 1, 40.0, 2))))
+    assert builds_long(cast(Ledger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1))))
 
 
 def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:
