@@ -9,7 +9,6 @@ from typing import Any
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.plan.stages import PlanStage
-from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.concurrency import NodeExecutionFailedError
 from sqlmesh.utils.errors import ConflictingPlanError
 
@@ -31,7 +30,7 @@ from ci_bot.worker import (
     times,
 )
 from ci_bot.worker.apply_record import Record
-from ci_bot.worker.catalog import AdapterSql, Catalog
+from ci_bot.worker.catalog import SESSION_CATALOG, AdapterSql, Catalog
 from ci_bot.worker.hold import Hold
 from ci_bot.worker.lease import LeaseLostError
 from ci_bot.worker.ledger import Ledger
@@ -79,17 +78,11 @@ def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
         SQLMeshError: the project does not load.
     """
     started = ports.clock.now()
-
-    def before_spark(state: StateSync) -> None:
-        if not history.builds_long(Ledger(compat.state_adapter_of(state))):
-            ports.brief()
-
     opened = project.open_project(
         place_of(ask, ask.projects),
         write=True,
         clock=ports.clock,
         on_spark_start=ports.on_spark_start,
-        before_spark=before_spark,
     )
     try:
         return _Run(ask, ports, opened, started).execute()
@@ -224,7 +217,10 @@ class _Run:
     def _build(self, planned: Planned, estimate: Any, stages: list[PlanStage]) -> ApplyDocument:
         environment = planned.plan.environment
         recorder = self._recorder(planned)
+        if not history.builds_long(self.ledger):
+            self.ports.brief()
         with self.ports.clock.phase("spark"):
+            self._check_views(environment)
             self.record.begin(planned, self.plan_id)
         self.ports.progress("apply", f"building {self.ask.environment}", None, None)
         failure = self._execute_with_retry(planned, recorder)
@@ -265,6 +261,24 @@ class _Run:
             executor_hours=round(self.ports.clock.phases.get("apply", 0.0) * executors / 3_600, 5),
             failure=_unresolved(unresolved),
         )
+
+    def _check_views(self, environment: Environment) -> None:
+        """Every catalog of the environment holds views, of which it will consist."""
+        views = objects.views_of(
+            environment, str(self.context.default_catalog), self.context.engine_adapter.dialect
+        )
+        # Spark's own catalog always does, and needs no question.
+        places = {view.catalog: view.schema for view in views.values()}
+        places.pop(SESSION_CATALOG, None)
+        for catalog, schema in sorted(places.items()):
+            if not self.catalog.holds_views(catalog, schema):
+                raise BadInput(
+                    f"The catalog {catalog} does not hold views, and every environment consists "
+                    "of views. Nothing was built.",
+                    hint="Use a gateway whose catalog does: Hive's, or Iceberg's through REST or "
+                    "JDBC.",
+                    reason_code="no_views",
+                )
 
     def _unfinished(
         self, failure: Failure, planned: Planned, recorder: Recorder, estimate: Any

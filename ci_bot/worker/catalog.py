@@ -140,8 +140,13 @@ class Catalog:
         return tables | (self._views(catalog, schema) or set())
 
     def holds_views(self, catalog: str, schema: str) -> bool:
-        """Whether the catalog knows views at all."""
-        return self._views(catalog, schema) is not None
+        """Whether the catalog knows views at all; the schema need not be there."""
+        try:
+            return self._views(catalog, schema) is not None
+        except Exception as error:
+            if _says(error, _NO_SCHEMA):
+                return True
+            raise
 
     def _tables(self, catalog: str, schema: str) -> set[str] | None:
         """What SHOW TABLES lists; None where it says that there is no such schema."""

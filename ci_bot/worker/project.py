@@ -309,17 +309,11 @@ def open_project(
     write: bool,
     clock: Clock,
     on_spark_start: Callable[[], None],
-    before_spark: Callable[[StateSync], None] = lambda _state: None,
 ) -> OpenProject:
     """Opens a project against its own state.
 
     Where the state is empty, an empty throw-away state takes its place, and nothing is created in
     the project's own (`baseline` is "empty").
-
-    Args:
-        write: An apply: the state may be written, and where there is a prod to build upon, Spark
-            starts while the models are loaded and planned.
-        before_spark: Called with the state before that.
 
     Raises:
         BadInput, Refused: see `configure`, `new_context` and `open_state`.
@@ -343,9 +337,6 @@ def open_project(
             compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
         compat.give_state(context, state)
-    elif write and catalogs:
-        before_spark(state)
-        compat.start_spark_ahead(context)
     load(context, clock)
     return OpenProject(context, baseline, facts, clock, starts)
 

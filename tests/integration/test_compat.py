@@ -12,7 +12,6 @@ from sqlmesh.core.config import DuckDBConnectionConfig
 from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.context import Context
 
-from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -34,25 +33,6 @@ def test_lazy_spark__starts_nothing_for_a_load(tmp_path: Path) -> None:
     assert context.default_catalog == "spark_catalog"
     assert compat.has_lazy_spark(configs)
     assert started == []
-
-
-@pytest.mark.spark
-def test_spark_ahead__that_does_not_start__is_told_by_the_first_statement(
-    tmp_path: Path, java: None
-) -> None:
-    shop = write_shop(tmp_path)
-    shop.edit("config.yaml", "spark.master: local[2]", "spark.master: nowhere")
-    started: list[str] = []
-    configs = compat.read_configs([shop.project])
-    compat.make_spark_lazy(configs, lambda: started.append("spark"))
-    context = Context(paths=[str(shop.project)], config=configs, load=False)
-
-    compat.start_spark_ahead(context)
-
-    for _ in range(2):
-        with pytest.raises(BadInput, match="Spark does not start: "):
-            context.engine_adapter.fetchone("SELECT 1")
-    assert started == ["spark"]
 
 
 @pytest.mark.parametrize(

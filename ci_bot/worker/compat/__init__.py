@@ -36,7 +36,6 @@ from ci_bot.worker.compat.spark import (
     has_lazy_spark,
     make_spark_lazy,
     set_known_catalog,
-    start_spark_ahead,
 )
 from ci_bot.worker.compat.states import (
     StoredSnapshot,
@@ -96,7 +95,6 @@ __all__ = [
     "read_configs_without_state",
     "scan_packages_once",
     "set_known_catalog",
-    "start_spark_ahead",
     "state_adapter",
     "state_adapter_of",
     "state_connection",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -49,18 +47,12 @@ class ListingSparkAdapter(SparkEngineAdapter):
         ]
 
 
-# Set by SparkContext itself. A name that is set already is replaced in place; a new one may move
-# the whole environment while another thread reads it (getenv(3) and setenv(3), "MT-Safe env").
-_SET_BY_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
-
-
 class LazySparkConnectionConfig(SparkConnectionConfig):
     """A Spark connection whose session starts at the first statement, not at the first look.
 
     SQLMesh builds the session while it computes the keyword arguments of the connection factory
     (`_static_connection_kwargs`), long before anything is executed. Here the arguments are computed
-    inside the factory, and the default catalog is known without asking Spark. `start_ahead` lets
-    the session start while this process does something else.
+    inside the factory, and the default catalog is known without asking Spark.
     """
 
     # Not registered as a type of its own: the project's own `type: spark` is replaced by it.
@@ -68,7 +60,6 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
     DISPLAY_ORDER: ClassVar[Literal[8]] = 8
     _known_catalog: str | None = PrivateAttr(default=None)
     _on_start: Callable[[], None] | None = PrivateAttr(default=None)
-    _ahead: Future[None] | None = PrivateAttr(default=None)
 
     @property
     def _engine_adapter(self) -> type[EngineAdapter]:
@@ -79,40 +70,12 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
         return partial(self._start_and_connect)
 
     def _start_and_connect(self) -> Any:
-        if self._ahead is not None:
-            self._ahead.result()
-        elif self._on_start is not None:
+        if self._on_start is not None:
             self._on_start()
-        return self._connect()
-
-    def _connect(self) -> Any:
         try:
             return super()._connection_factory_with_kwargs()
         except Exception as error:
             raise spark_not_started(error) from error
-
-    def start_ahead(self) -> None:
-        """Starts the session in a thread; the first statement waits for it, or gets its error.
-
-        Call it in the main thread: what Spark's start writes into the environment is put there
-        before.
-        """
-        if self._on_start is not None:
-            self._on_start()
-        for name in _SET_BY_PYSPARK:
-            os.environ.setdefault(name, "")
-        if self.config_dir:
-            os.environ["SPARK_CONF_DIR"] = self.config_dir
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-start")
-        self._ahead = thread.submit(self._connect_and_look)
-        thread.shutdown(wait=False)
-
-    def _connect_and_look(self) -> None:
-        session = self._connect().spark
-        # The first look takes as long as the start: it opens the metastore. Its error is told by
-        # whatever needs the metastore next.
-        with suppress(Exception):
-            session.catalog.databaseExists("default")
 
     def get_catalog(self) -> str | None:
         return self._known_catalog or super().get_catalog()
@@ -141,13 +104,6 @@ def _lazy(
     lazy._on_start = on_start
     lazy._known_catalog = configured_catalog(connection)
     return lazy
-
-
-def start_spark_ahead(context: Context) -> None:
-    """Starts the Spark of the selected gateway in a thread, where `make_spark_lazy` replaced it."""
-    connection = context.config.get_connection(context.gateway)
-    if isinstance(connection, LazySparkConnectionConfig):
-        connection.start_ahead()
 
 
 def configured_catalog(connection: SparkConnectionConfig) -> str:
