@@ -141,6 +141,10 @@ class Catalog:
 
     def holds_views(self, catalog: str, schema: str) -> bool:
         """Whether the catalog knows views at all; the schema need not be there."""
+        # Iceberg's Hadoop catalog holds tables only, and answers SHOW VIEWS with nothing.
+        (setting,) = self._sql.rows(f"SET {quoted(f'spark.sql.catalog.{catalog}.type')}")
+        if str(setting["value"]).lower() == "hadoop":
+            return False
         try:
             return self._views(catalog, schema) is not None
         except Exception as error:

@@ -126,6 +126,31 @@ def test_apply__of_another_plan__is_refused_and_touches_nothing(shop: Shop, work
     assert "spark" not in worker.heard.phases
 
 
+def test_apply__to_a_catalog_without_views__is_refused_before_anything_is_built(
+    shop: Shop, worker: Client
+) -> None:
+    # The pull request moves the project to a catalog of tables in another database.
+    moved = "\n        ".join(
+        [
+            "spark.sql.defaultCatalog: plain",
+            "spark.sql.catalog.plain: "
+            "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+            "spark.sql.catalog.plain.url: jdbc:derby:memory:plain;create=true",
+            "spark.sql.catalog.plain.driver: org.apache.derby.jdbc.EmbeddedDriver",
+            "spark.app.name: shop",
+        ]
+    )
+    shop.edit("config.yaml", "spark.app.name: shop", moved)
+    before = state_rows(shop.state)
+
+    document = worker.apply("pr_1", start="2024-01-01")
+
+    assert document.failure is not None
+    assert (document.failure.reason_code, document.failure.exit_code) == ("no_views", 2)
+    assert "The catalog plain does not hold views" in document.failure.message
+    assert state_rows(shop.state) == before
+
+
 def test_apply__with_end_beyond_prod__is_capped_at_prods_frontier(
     shop: Shop, worker: Client
 ) -> None:
