@@ -12,7 +12,12 @@ import pytest
 from tests.e2e.job import Outcome
 from tests.e2e.scene import Change, Scene
 from tests.github_standin import script
-from tests.integration.test_cancel import LONG_PYTHON, PATIENCE_SECONDS, START_SECONDS
+from tests.integration.test_cancel import (
+    LONG_PYTHON,
+    PATIENCE_SECONDS,
+    START_SECONDS,
+    family,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -33,6 +38,14 @@ def cancel(change: Change, plan: str, mark: Path, number: signal.Signals) -> tup
     seconds = time.monotonic() - sent[0]
     assert mark.exists(), f"the model never ran\n{outcome.stdout}\n{outcome.stderr}"
     return outcome, seconds
+
+
+def terminate_once_java_runs(pid: int) -> None:
+    """Stops a run while its Spark starts."""
+    deadline = time.monotonic() + START_SECONDS
+    while "java" not in family(pid).values() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(pid, signal.SIGTERM)
 
 
 def check(outcome: Outcome, seconds: float, exit_code: int) -> None:
@@ -75,4 +88,13 @@ def test_cancel__marks_the_comment_and_is_not_held_up_by_a_stuck_github(
     assert change.marker().phase == "applying"
 
     change.close()
-    assert change.closed().result["result"] in ("removed", "nothing_to_do")
+    stopped = change.closed(meanwhile=terminate_once_java_runs)
+
+    assert stopped.exit_code == 143, f"{stopped.stdout}\n{stopped.stderr}"
+    assert stopped.result["result"] == "incomplete"
+    assert stopped.outputs["reason-code"] == "cancelled"
+    assert change.marker().phase == "cleanup_failed"
+    assert "goes on from where this one was stopped" in change.sticky()
+
+    assert change.closed().result["result"] == "removed"
+    assert change.marker().phase == "closed"

@@ -86,17 +86,7 @@ class Bot:
             time.sleep(0.02)
 
     def family(self) -> dict[tuple[int, int], str]:
-        """Everything below the bot, with its names."""
-        table = process_table()
-        found: dict[tuple[int, int], str] = {}
-        parents = {self.process.pid}
-        while True:
-            fresh = [p for p in table.values() if p.parent in parents and p.key not in found]
-            if not fresh:
-                return found
-            for process in fresh:
-                found[process.key] = _name(process.pid)
-                parents.add(process.pid)
+        return family(self.process.pid)
 
     def stop(self, *signals: signal.Signals) -> float:
         """Sends the signals and waits; returns seconds. Nothing of its family may be left."""
@@ -124,6 +114,20 @@ class Bot:
             (self.directory / "out" / f"{self.activity}.json").read_text("utf-8")
         )
         return found
+
+
+def family(pid: int) -> dict[tuple[int, int], str]:
+    """Everything below a process, with its names."""
+    table = process_table()
+    found: dict[tuple[int, int], str] = {}
+    parents = {pid}
+    while True:
+        fresh = [p for p in table.values() if p.parent in parents and p.key not in found]
+        if not fresh:
+            return found
+        for process in fresh:
+            found[process.key] = _name(process.pid)
+            parents.add(process.pid)
 
 
 def _name(pid: int) -> str:
