@@ -178,7 +178,7 @@ class _Serving:
         self._told = []
         request = ASK.validate_json(ask)
         try:
-            answer = perform(request, self, self)  # type: ignore[arg-type]
+            answer = perform(request, self, self, lambda _words: None)  # type: ignore[arg-type]
         except Exception as error:
             answer = failed(error, request)
         return {"answer": answer.to_json(), "progress": self._told}

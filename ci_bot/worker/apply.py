@@ -9,10 +9,8 @@ from typing import Any
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.plan.stages import PlanStage
-from sqlmesh.utils.concurrency import NodeExecutionFailedError
-from sqlmesh.utils.errors import ConflictingPlanError
 
-from ci_bot.contracts.apply import ApplyDocument, Attempt, AuditTotals, View
+from ci_bot.contracts.apply import ApplyDocument, AuditTotals, View
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyAsk
@@ -30,27 +28,15 @@ from ci_bot.worker import (
     times,
 )
 from ci_bot.worker.apply_record import Record
+from ci_bot.worker.attempts import Attempts
 from ci_bot.worker.catalog import SESSION_CATALOG, AdapterSql, Catalog
 from ci_bot.worker.hold import Hold
-from ci_bot.worker.lease import LeaseLostError
 from ci_bot.worker.ledger import Ledger
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned, Wish
-from ci_bot.worker.problems import failure_of, root_cause, sentence
 from ci_bot.worker.project import Clock, OpenProject
 from ci_bot.worker.recorder import Recorder
 from ci_bot.worker.review import place_of
-
-# A race is lost once or twice; what fails three times has another reason.
-MAX_ATTEMPTS = 3
-_CONCURRENT = (
-    "concurrent modification",
-    "ConcurrentModificationException",
-    "ConcurrentAppendException",
-    "CommitFailedException",
-    "CommitStateUnknownException",
-    "WriteConflict",
-)
 
 
 @dataclass(frozen=True)
@@ -102,10 +88,18 @@ class _Run:
         self.names = Names(self.context.default_catalog, self.context.default_dialect)
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
-        self.attempts: list[Attempt] = []
         self.plan_id: str | None = None
         self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
         self.record = Record(ask, self.context, self.ledger, self.catalog, self.hold)
+        self.attempts = Attempts(
+            self.context,
+            self.hold,
+            ports.clock,
+            ports.progress,
+            names=self.names,
+            repository=place_of(ask, ask.projects).repository,
+            replan=self._replan,
+        )
 
     def execute(self) -> ApplyDocument:
         self._check_prerequisites()
@@ -223,7 +217,7 @@ class _Run:
             self._check_views(environment)
             self.record.begin(planned, self.plan_id)
         self.ports.progress("apply", f"building {self.ask.environment}", None, None)
-        failure = self._execute_with_retry(planned, recorder)
+        failure = self.attempts.build(planned, recorder)
         views: list[View] = []
         shown = evidence.Evidence()
         if failure is None:
@@ -330,50 +324,6 @@ class _Run:
             )
         return recorder
 
-    def _execute_with_retry(self, planned: Planned, recorder: Recorder) -> Failure | None:
-        current: Planned | None = planned
-        for number in range(1, MAX_ATTEMPTS + 1):
-            if current is None:
-                return None
-            begun = self.ports.clock.now()
-            try:
-                with self.ports.clock.phase("apply"):
-                    compat.plan_evaluator(
-                        self.context,
-                        recorder,
-                        recorder.on_audits,
-                        max_workers=None if number == 1 else 1,
-                        promotion=self.hold.promotion,
-                    ).evaluate(current.plan.to_evaluatable(), circuit_breaker=self.hold.stop)
-            except Exception as error:
-                seconds = round(self.ports.clock.now() - begun, 3)
-                if self.hold.stop() or isinstance(error, LeaseLostError):
-                    return self.hold.failure()
-                why = retry_reason(error, recorder)
-                last = number == MAX_ATTEMPTS or why is None
-                self.attempts.append(
-                    Attempt(
-                        number=number,
-                        result="failed",
-                        error=_one_line(error, recorder),
-                        retried_because=None if last else why,
-                        seconds=seconds,
-                    )
-                )
-                if last:
-                    return self._failure(error, recorder)
-                self.ports.progress(
-                    "apply", f"{why}; trying once more, one task at a time", None, None
-                )
-                recorder.failures.clear()
-                recorder.promoting = recorder.promoted = False
-                current = self._replan()
-            else:
-                seconds = round(self.ports.clock.now() - begun, 3)
-                self.attempts.append(Attempt(number=number, result="succeeded", seconds=seconds))
-                return None
-        return None
-
     def _replan(self) -> Planned | None:
         """A fresh plan for a retry; the snapshots of the failed one carry stale intervals."""
         planned = self._plan()
@@ -382,20 +332,6 @@ class _Run:
                 planned, planning.stages_of(self.context, planned), self.names
             )
         return planned
-
-    def _failure(self, error: Exception, recorder: Recorder) -> Failure:
-        failed = recorder.failures[0] if recorder.failures else error
-        node = (
-            getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
-        )
-        name = getattr(node, "snapshot_name", None) or getattr(node, "name", None)
-        base = failure_of(
-            root_cause(failed),
-            stage="apply",
-            repository=place_of(self.ask, self.ask.projects).repository,
-            hint="Fix the cause and apply again: what is built already is kept.",
-        )
-        return base.model_copy(update={"model": self.names.of(str(name)) if name else None})
 
     def _verify(self, environment: Environment) -> list[View]:
         self.ports.progress("verify", "asking Spark to resolve every view", None, None)
@@ -414,7 +350,7 @@ class _Run:
             environment=self.ask.environment,
             plan_id=self.plan_id,
             result=result,
-            attempts=self.attempts,
+            attempts=self.attempts.made,
             seconds=round(self.ports.clock.now() - self.started, 3),
             timings=dict(self.ports.clock.phases),
             versions=review.versions(self.opened),
@@ -440,28 +376,6 @@ def _check_window(planned: Planned, missing: Any, names: Names) -> None:
                 hint="Review again, then apply the new plan id.",
                 reason_code="outside_window",
             )
-
-
-def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
-    """Why a failure is worth one more try with a fresh plan; None where it is not.
-
-    Two kinds of failure pass by themselves: a race in the virtual layer
-    (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
-    """
-    if isinstance(error, ConflictingPlanError):
-        return None
-    causes = [error, *recorder.failures]
-    texts = " ".join(f"{sentence(cause)} {sentence(root_cause(cause))}" for cause in causes)
-    if any(sign in texts for sign in _CONCURRENT):
-        return "another writer changed the same table"
-    if recorder.promoting and not recorder.promoted:
-        return "the virtual layer update failed"
-    return None
-
-
-def _one_line(error: BaseException, recorder: Recorder) -> str:
-    cause = root_cause(recorder.failures[0] if recorder.failures else error)
-    return sentence(cause).splitlines()[0][:1_000]
 
 
 def _unresolved(views: list[View]) -> Failure | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
-from ci_bot.worker.apply import retry_reason
+from ci_bot.worker.attempts import retry_reason
 from ci_bot.worker.names import Names
 from ci_bot.worker.recorder import Recorder
 

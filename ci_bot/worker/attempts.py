@@ -1,0 +1,151 @@
+"""Building a plan on Spark, and once more with a fresh plan where a failure passes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.utils.concurrency import NodeExecutionFailedError
+from sqlmesh.utils.errors import ConflictingPlanError
+
+from ci_bot.contracts.apply import Attempt
+from ci_bot.contracts.base import Failure
+from ci_bot.worker import compat
+from ci_bot.worker.hold import Hold
+from ci_bot.worker.lease import LeaseLostError, Progress
+from ci_bot.worker.names import Names
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.problems import failure_of, root_cause, sentence
+from ci_bot.worker.project import Clock
+from ci_bot.worker.recorder import Recorder
+
+# A race is lost once or twice; what fails three times has another reason.
+MAX_ATTEMPTS = 3
+_CONCURRENT = (
+    "concurrent modification",
+    "ConcurrentModificationException",
+    "ConcurrentAppendException",
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "WriteConflict",
+)
+
+
+class Attempts:
+    """The tries of one apply; `made` lists them.
+
+    Args:
+        repository: The directory that paths in messages are shown relative to.
+        replan: A fresh plan, because the snapshots of a failed one carry stale intervals; None
+            where nothing is left to be built.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        hold: Hold,
+        clock: Clock,
+        progress: Progress,
+        *,
+        names: Names,
+        repository: Path,
+        replan: Callable[[], Planned | None],
+    ) -> None:
+        self._context = context
+        self._hold = hold
+        self._clock = clock
+        self._progress = progress
+        self._names = names
+        self._repository = repository
+        self._replan = replan
+        self.made: list[Attempt] = []
+
+    def build(self, planned: Planned, recorder: Recorder) -> Failure | None:
+        """Builds the plan; gives why it could not be built, None where it is."""
+        current: Planned | None = planned
+        for number in range(1, MAX_ATTEMPTS + 1):
+            if current is None:
+                return None
+            begun = self._clock.now()
+            try:
+                with self._clock.phase("apply"):
+                    self._evaluate(current, recorder, alone=number > 1)
+            except Exception as error:
+                if self._hold.stop() or isinstance(error, LeaseLostError):
+                    return self._hold.failure()
+                why = retry_reason(error, recorder) if number < MAX_ATTEMPTS else None
+                self.made.append(
+                    Attempt(
+                        number=number,
+                        result="failed",
+                        error=_one_line(error, recorder),
+                        retried_because=why,
+                        seconds=self._since(begun),
+                    )
+                )
+                if why is None:
+                    return self._failure(error, recorder)
+                self._progress("apply", f"{why}; trying once more, one task at a time", None, None)
+                recorder.failures.clear()
+                recorder.promoting = recorder.promoted = False
+                current = self._replan()
+            else:
+                seconds = self._since(begun)
+                self.made.append(Attempt(number=number, result="succeeded", seconds=seconds))
+                return None
+        return None
+
+    def _evaluate(self, planned: Planned, recorder: Recorder, *, alone: bool) -> None:
+        """Runs the plan's stages.
+
+        Args:
+            alone: One batch at a time.
+        """
+        evaluator = compat.plan_evaluator(
+            self._context,
+            recorder,
+            recorder.on_audits,
+            max_workers=1 if alone else None,
+            promotion=self._hold.promotion,
+        )
+        evaluator.evaluate(planned.plan.to_evaluatable(), circuit_breaker=self._hold.stop)
+
+    def _since(self, begun: float) -> float:
+        return round(self._clock.now() - begun, 3)
+
+    def _failure(self, error: Exception, recorder: Recorder) -> Failure:
+        failed = recorder.failures[0] if recorder.failures else error
+        node = (
+            getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
+        )
+        name = getattr(node, "snapshot_name", None) or getattr(node, "name", None)
+        base = failure_of(
+            root_cause(failed),
+            stage="apply",
+            repository=self._repository,
+            hint="Fix the cause and apply again: what is built already is kept.",
+        )
+        return base.model_copy(update={"model": self._names.of(str(name)) if name else None})
+
+
+def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
+    """Why a failure is worth one more try with a fresh plan; None where it is not.
+
+    Two kinds of failure pass by themselves: a race in the virtual layer
+    (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
+    """
+    if isinstance(error, ConflictingPlanError):
+        return None
+    causes = [error, *recorder.failures]
+    texts = " ".join(f"{sentence(cause)} {sentence(root_cause(cause))}" for cause in causes)
+    if any(sign in texts for sign in _CONCURRENT):
+        return "another writer changed the same table"
+    if recorder.promoting and not recorder.promoted:
+        return "the virtual layer update failed"
+    return None
+
+
+def _one_line(error: BaseException, recorder: Recorder) -> str:
+    cause = root_cause(recorder.failures[0] if recorder.failures else error)
+    return sentence(cause).splitlines()[0][:1_000]
