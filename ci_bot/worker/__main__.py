@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ci_bot.contracts.base import Contract, Failure
+from ci_bot.contracts.base import Contract
 from ci_bot.contracts.messages import (
     AnyAsk,
     ApplyAsk,
@@ -20,6 +20,7 @@ from ci_bot.contracts.messages import (
 )
 from ci_bot.errors import BotError
 from ci_bot.worker.channel import Channel
+from ci_bot.worker.problems import cancelled
 from ci_bot.worker.stopping import Stop
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
@@ -139,15 +140,7 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
 
 
 def _cancelled(ask: AnyAsk) -> FailedAnswer:
-    return FailedAnswer(
-        failure=Failure(
-            stage=ask.activity,
-            reason_code="cancelled",
-            exit_code=130,
-            message=f"The {ask.activity} was cancelled.",
-            hint="Run it again; it goes on from where it is.",
-        )
-    )
+    return FailedAnswer(failure=cancelled(ask.activity))
 
 
 if __name__ == "__main__":

@@ -258,9 +258,7 @@ class _Run:
 
     def _check_views(self, environment: Environment) -> None:
         """Every catalog of the environment holds views, of which it will consist."""
-        views = objects.views_of(
-            environment, str(self.context.default_catalog), self.context.engine_adapter.dialect
-        )
+        views = objects.views_of(self.context, environment)
         # Spark's own catalog always does, and needs no question.
         places = {view.catalog: view.schema for view in views.values()}
         places.pop(SESSION_CATALOG, None)
@@ -335,9 +333,7 @@ class _Run:
 
     def _verify(self, environment: Environment) -> list[View]:
         self.ports.progress("verify", "asking Spark to resolve every view", None, None)
-        relations = objects.views_of(
-            environment, str(self.context.default_catalog), self.context.engine_adapter.dialect
-        )
+        relations = objects.views_of(self.context, environment)
         with self.ports.clock.phase("verify"):
             answers = self.catalog.resolve(relations.values())
         return [

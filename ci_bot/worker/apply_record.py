@@ -38,7 +38,7 @@ class Record:
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
         tables = objects.physical_tables(planned.changed, planned.deployable, default_catalog)
-        views = objects.views_of(environment, default_catalog, self._context.engine_adapter.dialect)
+        views = objects.views_of(self._context, environment)
         self._ledger.prepare()
         before = self._ledger.get(self._ask.environment)
         found = objects.ledger_objects(views.values(), tables, self._catalog)

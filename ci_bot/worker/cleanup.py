@@ -19,11 +19,12 @@ from sqlmesh.core.environment import Environment
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument, Leftover
 from ci_bot.contracts.messages import CleanupAsk
-from ci_bot.errors import EXIT_INTERRUPTED, BadInput, Refused
+from ci_bot.errors import BadInput, Refused
 from ci_bot.worker import compat, lease, objects, project, reclaim, review
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
 from ci_bot.worker.cleanup_tables import Tables, record
 from ci_bot.worker.ledger import Ledger, LedgerRow
+from ci_bot.worker.problems import cancelled
 from ci_bot.worker.project import Clock, OpenProject
 from ci_bot.worker.review import place_of
 
@@ -208,9 +209,7 @@ class _Cleanup:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
         found = _Found()
         if stored is not None:
-            views = objects.views_of(
-                stored, str(self.context.default_catalog), self.context.engine_adapter.dialect
-            )
+            views = objects.views_of(self.context, stored)
             found.views.update(views.values())
         for item in row.objects if row else ():
             if item.kind == "view":
@@ -303,15 +302,8 @@ class _Cleanup:
         )
 
     def _stopped(self) -> CleanupDocument:
-        failure = Failure(
-            stage="cleanup",
-            reason_code="cancelled",
-            exit_code=EXIT_INTERRUPTED,
-            message="The cleanup was cancelled.",
-            hint="Run it again; it goes on from where it is.",
-        )
         return self._document(
-            "incomplete", existed=True, state_record_removed=False, failure=failure
+            "incomplete", existed=True, state_record_removed=False, failure=cancelled("cleanup")
         )
 
     def _incomplete(self) -> Failure:

@@ -80,8 +80,7 @@ def views_of_prod(context: Any, prod: Any) -> list[Relation]:
     """The views of the prod environment; none where there is no prod."""
     if prod is None:
         return []
-    catalog = str(compat.default_catalog(context))
-    return sorted(objects.views_of(prod, catalog, "spark").values())
+    return sorted(objects.views_of(context, prod).values())
 
 
 def views(context: Any, known: Sequence[Relation]) -> ProjectCheck:

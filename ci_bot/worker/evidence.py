@@ -50,7 +50,7 @@ def collect(
     Aggregates only: no row leaves the warehouse, and nothing is written into it.
     """
     changed = {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
-    here = _views(context, planned.plan.environment)
+    here = objects.views_of(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
     ports.progress("evidence", f"counting the rows of {len(relations)} models", None, None)
     counts = {relations[view]: n for view, n in catalog.count(list(relations)).items()}
@@ -62,7 +62,9 @@ def collect(
         ]
         return Evidence(rows, skipped)
     prod = context.state_reader.get_environment(c.PROD)
-    candidates = _candidates(context, planned, changed, here, _views(context, prod), names, counts)
+    candidates = _candidates(
+        context, planned, changed, here, objects.views_of(context, prod), names, counts
+    )
     total = len(candidates)
     finished = 0
 
@@ -86,12 +88,6 @@ def collect(
         done=done,
     )
     return Evidence(rows, diffs)
-
-
-def _views(context: Any, environment: Any) -> dict[str, Relation]:
-    return objects.views_of(
-        environment, str(context.default_catalog), context.engine_adapter.dialect
-    )
 
 
 def _candidates(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
@@ -12,15 +12,16 @@ from ci_bot.worker.catalog import Catalog, Relation
 from ci_bot.worker.ledger import LedgerObject
 
 
-def views_of(environment: Environment, default_catalog: str, dialect: str) -> dict[str, Relation]:
+def views_of(context: Any, environment: Environment) -> dict[str, Relation]:
     """The view of each promoted model of an environment, by SQLMesh's own naming rule."""
     naming = environment.naming_info
+    catalog, dialect = str(context.default_catalog), context.engine_adapter.dialect
     found = {}
     for info in sorted(environment.promoted_snapshots, key=lambda item: str(item.name)):
         if not info.is_model or info.is_symbolic:
             continue
         name = info.qualified_view_name.for_environment(naming, dialect=dialect)
-        found[str(info.name)] = Relation.parse(name, default_catalog)
+        found[str(info.name)] = Relation.parse(name, catalog)
     return found
 
 

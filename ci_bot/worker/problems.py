@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ci_bot.contracts.base import Failure
-from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInput, BotError
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -66,6 +66,17 @@ def spark_not_started(error: BaseException) -> BadInput:
         hint="Check that Java 17 runs (JAVA_HOME, or `java` on the path) and that the gateway's "
         "`spark.*` settings fit; what Java and Spark say about it stands in the log of this run.",
         reason_code="spark_not_started",
+    )
+
+
+def cancelled(activity: str) -> Failure:
+    """The failure of a run that was asked to stop."""
+    return Failure(
+        stage=activity,
+        reason_code="cancelled",
+        exit_code=EXIT_INTERRUPTED,
+        message=f"The {activity} was cancelled.",
+        hint="Run it again; it goes on from where it is.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What `worker/compat.py` leans on in SQLMesh, tried against the installed version."""
+"""What `worker/compat` leans on in SQLMesh, tried against the installed version."""
 
 from __future__ import annotations
 

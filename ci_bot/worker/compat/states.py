@@ -88,8 +88,7 @@ def state_adapter(context: Context) -> EngineAdapter:
 
 def state_adapter_of(state: StateSync) -> EngineAdapter:
     """The engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
-    inner: Any = getattr(state, "state_sync", state)
-    adapter: EngineAdapter = inner.engine_adapter
+    adapter: EngineAdapter = _unwrapped(state).engine_adapter
     return adapter
 
 
@@ -102,9 +101,9 @@ def forget_cached_snapshots(context: Context) -> None:
 
 def count_snapshots(state: StateSync) -> int:
     """How many snapshots a state holds, old ones included. (`EngineAdapterStateSync.schema`)"""
-    inner: Any = getattr(state, "state_sync", state)
-    table = exp.table_("_snapshots", db=inner.schema)
-    row = inner.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
+    store = _unwrapped(state)
+    table = exp.table_("_snapshots", db=store.schema)
+    row = store.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
     return int(row[0]) if row else 0
 
 
@@ -209,7 +208,10 @@ def forget_snapshots(context: Context, snapshots: Iterable[tuple[Snapshot, bool]
 
 
 def _store(context: Context) -> EngineAdapterStateSync:
+    return _unwrapped(context.state_sync)
+
+
+def _unwrapped(state: Any) -> EngineAdapterStateSync:
     """The state below the cache that SQLMesh wraps it in."""
-    state: Any = context.state_sync
     store: EngineAdapterStateSync = getattr(state, "state_sync", state)
     return store
