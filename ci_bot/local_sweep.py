@@ -7,6 +7,7 @@ from ci_bot.activities.sweep_rows import SweepOptions
 from ci_bot.github.client import GitHubClient
 from ci_bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.github.transport import Time
+from ci_bot.github.trust import trusted
 from ci_bot.local import local_bench, origin_of
 from ci_bot.rendering.sweep import sweep_to_terminal
 from ci_bot.surroundings import Surroundings
@@ -40,6 +41,7 @@ def sweep_locally(
                 sleep=around.sleep,
                 jitter=around.jitter,
             ),
+            trust=trusted(around.environ),
         )
         swept = sweeping.sweep(
             bench,

@@ -184,6 +184,7 @@ def _github(settings: Settings, around: Surroundings) -> GitHubClient | None:
         return None
     from ci_bot.github.client import GitHubClient
     from ci_bot.github.transport import Time
+    from ci_bot.github.trust import trusted
 
     return GitHubClient(
         repository=settings.runner.repository,
@@ -195,6 +196,7 @@ def _github(settings: Settings, around: Surroundings) -> GitHubClient | None:
             sleep=around.sleep,
             jitter=around.jitter,
         ),
+        trust=trusted(around.environ),
     )
 
 

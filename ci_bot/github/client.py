@@ -45,6 +45,7 @@ class GitHubClient:
         time: Clocks and sleep.
         limits: How patient to be; `HURRIED` for the last seconds of a cancelled run.
         agent: The User-Agent header.
+        trust: A file or directory of certificates to trust; see `trust.trusted`.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class GitHubClient:
         time: Time,
         limits: Limits = PATIENT,
         agent: str = "sqlmesh-plan-review",
+        trust: str | None = None,
     ) -> None:
         if not is_repository(repository):
             raise BadInput(
@@ -64,7 +66,9 @@ class GitHubClient:
             )
         self._root = f"/repos/{repository}"
         self._rest = Rest(
-            Transport(api_url=api_url, token=token, agent=agent, time=time, limits=limits)
+            Transport(
+                api_url=api_url, token=token, agent=agent, time=time, limits=limits, trust=trust
+            )
         )
         self._is_app = token.startswith(_APP_TOKEN)
         self._login: str | None = None
@@ -273,6 +277,7 @@ class GitHubClient:
             timeout=self._limits.timeout,
             monotonic=self._time.monotonic,
             budget=self._limits.budget,
+            trust=self._rest.transport.trust,
         )
 
     def _ask_login(self) -> str:

@@ -8,9 +8,11 @@ reads no more than it was told to.
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from ci_bot.errors import GitHubUnavailable, Refused
-from ci_bot.github.failures import unexpected
+from ci_bot.github.failures import unexpected, unreachable
+from ci_bot.github.network import trouble
 from ci_bot.github.urls import safe_download_url
 
 _CHUNK = 65_536
@@ -25,6 +27,7 @@ def download(
     timeout: float,
     monotonic: Callable[[], float],
     budget: float,
+    trust: str | None = None,
 ) -> bytes:
     """The body at a signed URL.
 
@@ -35,12 +38,15 @@ def download(
         timeout: Seconds for the connection and for each wait for bytes.
         monotonic: A clock, against which `budget` seconds in all are counted.
         budget: Seconds in all.
+        trust: A file or directory of certificates to trust instead of the usual ones.
 
     Raises:
-        Refused: The body is too long, or the URL is not one to ask.
-        GitHubUnavailable: It did not come.
+        Refused: The body is too long.
+        GitHubUnavailable: It did not come, or the URL is not one to ask.
+        BadInput: A setting keeps it from coming.
     """
     import requests
+    from urllib3.exceptions import HTTPError
 
     if not safe_download_url(url):
         raise unexpected(doing, "points to a place that is not asked")
@@ -50,7 +56,9 @@ def download(
         with requests.Session() as session:
             session.auth = lambda request: request  # else a .netrc file could add credentials
             session.headers["Accept-Encoding"] = "identity"  # so that what is counted is all of it
-            with session.get(url, stream=True, timeout=timeout, allow_redirects=False) as answer:
+            with session.get(
+                url, stream=True, timeout=timeout, allow_redirects=False, verify=trust or True
+            ) as answer:
                 if answer.status_code != _OK:
                     raise GitHubUnavailable(
                         f"The bot could not {doing}: the storage answered with status "
@@ -70,9 +78,8 @@ def download(
                             f"The bot could not {doing} within {budget:.0f} s.",
                             hint="Run the job again.",
                         )
-    except OSError:
-        raise GitHubUnavailable(
-            f"The bot could not {doing}: the connection to the storage failed.",
-            hint="Run the job again.",
-        ) from None
+    except (OSError, HTTPError) as error:
+        why = trouble(error)
+        host = f"the storage at {urlsplit(url).hostname}"
+        raise unreachable(why.kind, why.words, doing=doing, host=host) from None
     return bytes(body)

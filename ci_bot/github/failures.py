@@ -5,10 +5,37 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.github.network import Kind as Network
 from ci_bot.github.port import NotFound
-from ci_bot.github.retry import Failure, classify
+from ci_bot.github.retry import UNAUTHORIZED, Failure, classify
 
 _LONGEST = 200
+_API_URL = (
+    "GITHUB_API_URL names the API: https://HOST/api/v3 on GitHub Enterprise Server, "
+    "https://api.github.com otherwise."
+)
+# What mends a network that stays as it is; `{host}` is who was asked.
+_SETTINGS: dict[Network, tuple[str, str]] = {
+    "untrusted_certificate": (
+        "untrusted_certificate",
+        "Put the certificate authority of {host} into a file below the workspace, which is what "
+        "the container sees, and name it in the step's `env:` as REQUESTS_CA_BUNDLE or "
+        "SSL_CERT_FILE.",
+    ),
+    "wrong_certificate": (
+        "wrong_certificate",
+        "Its administrator has to renew the certificate, or GITHUB_API_URL names another host than "
+        "the certificate does.",
+    ),
+    "no_tls": ("no_tls", "Name the port that speaks https. " + _API_URL),
+    "proxy": (
+        "proxy_failed",
+        "HTTPS_PROXY names the proxy; correct it, or put {host} into NO_PROXY if it is reached "
+        "without one.",
+    ),
+    "unknown_host": ("unknown_host", "Correct the name, or the runner's DNS. " + _API_URL),
+    "url": ("bad_api_url", _API_URL),
+}
 
 
 def to_error(  # noqa: PLR0911 - one return per kind of failure
@@ -26,8 +53,15 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
     kind = classify(failure)
     if kind == "limited":
         return _limited(doing, until)
+    if failure.status is None:
+        return unreachable(failure.network, failure.message, doing=doing, host=host)
     if kind == "broken":
-        return _broken(failure, doing, host)
+        return GitHubUnavailable(
+            f"The bot could not {doing}: {host} answered with status {failure.status}.",
+            hint="Run the job again when GitHub is well.",
+        )
+    if not failure.is_api and failure.status != UNAUTHORIZED:
+        return unexpected(doing, f"(status {failure.status}) is none of GitHub's API")
     said = plain(failure.message)
     match failure.status:
         case 401:
@@ -60,7 +94,7 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
             return Refused(
                 f"The bot could not {doing}: GitHub redirects elsewhere, and the token must not "
                 "follow.",
-                hint="Check the API's URL and the repository's name; it may have been renamed.",
+                hint="The repository may have been renamed; run the job again then. " + _API_URL,
                 reason_code="redirected",
             )
     return BotError(
@@ -74,9 +108,25 @@ def unexpected(doing: str, what: str) -> GitHubUnavailable:
     """The error for an answer that is a success and makes no sense."""
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's answer {what}.",
-        hint="Run the job again; if it stays so, something between the runner and GitHub answers.",
+        hint="Run the job again; if it stays so, something else than GitHub answers. " + _API_URL,
         reason_code="github_unexpected",
     )
+
+
+def unreachable(network: Network, words: str, *, doing: str, host: str) -> BotError:
+    """The error for a request without an answer, with the setting that mends it if one does.
+
+    Args:
+        network: Why there is none.
+        words: The same for people.
+        doing: What was tried, to follow "could not".
+        host: Who was asked.
+    """
+    message = f"The bot could not {doing}: {host} did not answer ({plain(words)})."
+    if network == "lost":
+        return GitHubUnavailable(message, hint="Run the job again when GitHub is well.")
+    reason_code, hint = _SETTINGS[network]
+    return BadInput(message, hint=hint.format(host=host), reason_code=reason_code)
 
 
 def plain(text: str) -> str:
@@ -92,14 +142,6 @@ def _limited(doing: str, until: float | None) -> GitHubUnavailable:
         hint="Run the job again after that.",
         reason_code="rate_limited",
     )
-
-
-def _broken(failure: Failure, doing: str, host: str) -> GitHubUnavailable:
-    if failure.status is None:
-        message = f"The bot could not {doing}: {host} did not answer ({plain(failure.message)})."
-    else:
-        message = f"The bot could not {doing}: {host} answered with status {failure.status}."
-    return GitHubUnavailable(message, hint="Run the job again when GitHub is well.")
 
 
 def _moment(epoch: float) -> str:

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-FORBIDDEN, REQUEST_TIMEOUT, TOO_MANY, SERVER_ERROR = 403, 408, 429, 500
+from ci_bot.github.network import Kind as Network
+
+UNAUTHORIZED, FORBIDDEN, REQUEST_TIMEOUT, TOO_MANY, SERVER_ERROR = 401, 403, 408, 429, 500
 
 _RATE_LIMIT_WORDS = (
     "rate limit exceeded",
@@ -60,12 +62,15 @@ Kind = Literal["broken", "limited", "final"]
 class Failure:
     """An answer that is no success, or no answer at all (`status` is None then).
 
-    `headers` have lower-case names. `message` is GitHub's, or the network error's.
+    `headers` have lower-case names. `message` is GitHub's, or the network error's. `network` says
+    why there was no answer. `is_api` is False where the answer cannot be one of GitHub's API.
     """
 
     status: int | None
     message: str
     headers: Mapping[str, str]
+    network: Network = "lost"
+    is_api: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ def classify(failure: Failure) -> Kind:
     `broken`: the server or the network; whether the request was carried out is not known.
     `limited`: a rate limit; the request was not carried out. `final`: asking again is pointless.
     """
+    if failure.status is None and failure.network != "lost":
+        return "final"
     if failure.status in (None, REQUEST_TIMEOUT) or failure.status >= SERVER_ERROR:
         return "broken"
     if failure.status == TOO_MANY:

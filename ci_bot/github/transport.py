@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ci_bot.errors import BadInput, GitHubUnavailable
+from ci_bot.github.connection import Connection, EndlessError, connect
 from ci_bot.github.failures import to_error, unexpected
+from ci_bot.github.network import trouble
 from ci_bot.github.retry import HURRIED, PATIENT, Failure, Limits, Stop, classify, decide
 from ci_bot.github.urls import safe_api_url
 
@@ -67,13 +69,21 @@ class Transport:
         agent: The User-Agent header, which GitHub demands.
         time: Clocks and sleep.
         limits: How patient to be.
+        trust: A file or directory of certificates to trust instead of the usual ones.
 
     Raises:
         BadInput: There is no token, or the URL is not one that a token may be sent to.
     """
 
     def __init__(
-        self, *, api_url: str, token: str, agent: str, time: Time, limits: Limits = PATIENT
+        self,
+        *,
+        api_url: str,
+        token: str,
+        agent: str,
+        time: Time,
+        limits: Limits = PATIENT,
+        trust: str | None = None,
     ) -> None:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise BadInput(
@@ -84,13 +94,15 @@ class Transport:
         self._api_url = safe_api_url(api_url)
         self._host = urlsplit(self._api_url).netloc
         # A closure, not a partial: nothing of it shows the token when it is printed.
-        self._connect: Callable[[], Requester] = lambda: _requester(
+        self._start: Callable[[], Requester] = lambda: _requester(
             self._api_url, token, agent, self.limits
         )
         self._requester: Requester | None = None
+        self._connection: Connection | None = None
         self._last_write: float | None = None
         self.time = time
         self.limits = limits
+        self.trust = trust
 
     def call(
         self,
@@ -137,7 +149,7 @@ class Transport:
     def hurry(self) -> None:
         """From now on for the last seconds of a cancelled run: one try, and a short wait for it."""
         self.limits = HURRIED
-        self._requester = None
+        self._requester = self._connection = None
 
     def pause(self, tries: int) -> None:
         """Wait as after the given number of failed tries."""
@@ -188,17 +200,24 @@ class Transport:
     ) -> Reply | Failure:
         from urllib3.exceptions import HTTPError
 
-        if self._requester is None:
-            self._requester = self._connect()
+        if self._requester is None or self._connection is None:
+            self._requester = self._start()
+            self._connection = connect(self._api_url, self.limits.timeout, self.trust)
         if path == GRAPHQL:
             path = self._requester.graphql_url
         try:
             status, headers, text = self._requester.requestJson(
-                verb, path, parameters=dict(query or {}), input=None if body is None else dict(body)
+                verb,
+                path,
+                parameters=dict(query or {}),
+                input=None if body is None else dict(body),
+                cnx=self._connection.for_one_call(),
             )
         except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
-            return Failure(status=None, message=_network(error), headers={})
-        except RuntimeError:  # PyGithub's word for a redirect to another host, port or protocol
+            why = trouble(error)
+            return Failure(status=None, message=why.words, headers={}, network=why.kind)
+        # PyGithub's word for a redirect to another host or protocol, and ours for one without end.
+        except (RuntimeError, EndlessError):
             return Failure(status=301, message="", headers={})
         data = _json(text)
         lower = {name.lower(): value for name, value in headers.items()}
@@ -207,7 +226,10 @@ class Transport:
             return Reply(status, lower, data)
         message = data.get("message") if isinstance(data, dict) else None
         return Failure(
-            status=status, message=message if isinstance(message, str) else "", headers=lower
+            status=status,
+            message=message if isinstance(message, str) else "",
+            headers=lower,
+            is_api=data is not _NO_JSON,
         )
 
 
@@ -234,17 +256,3 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return _NO_JSON
-
-
-def _network(error: Exception) -> str:
-    """What went wrong on the network, in words; the library's own hold URLs and object dumps."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    for name, words in (
-        ("SSLError", "its certificate is not trusted"),
-        ("ProxyError", "the proxy failed"),
-        ("ConnectTimeout", "no connection in time"),
-        ("ReadTimeout", "no answer in time"),
-    ):
-        if name in names:
-            return words
-    return "the connection failed"

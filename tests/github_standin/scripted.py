@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import ssl
 import threading
 from typing import Any
 
@@ -86,10 +87,12 @@ class ScriptedServer:
     logged.
     """
 
-    def __init__(self, login: str = shapes.ACTIONS_BOT) -> None:
+    def __init__(
+        self, login: str = shapes.ACTIONS_BOT, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.github = MemoryGitHub(login)
         self.script = Script()
-        self._server = LoopbackServer(self._handle)
+        self._server = LoopbackServer(self._handle, tls)
         self.github.url = self._server.url
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Mapping
@@ -113,14 +114,20 @@ Handler = Callable[[Exchange], Answer]
 
 
 class LoopbackServer:
-    """Serves `handle` in threads and keeps every exchange, in the order the requests arrived."""
+    """Serves `handle` in threads and keeps every exchange, in the order the requests arrived.
 
-    def __init__(self, handle: Handler) -> None:
+    With `tls` it speaks https. A handshake that fails leaves no exchange.
+    """
+
+    def __init__(self, handle: Handler, tls: ssl.SSLContext | None = None) -> None:
         self._handle = handle
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._log: list[Exchange] = []
+        self._scheme = "https" if tls else "http"
         self._server = _Server(("127.0.0.1", 0), _handler_class(self))
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), daemon=True
         )
@@ -128,7 +135,7 @@ class LoopbackServer:
     @property
     def url(self) -> str:
         """Base URL without a trailing slash."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def log(self) -> list[Exchange]:
