@@ -56,10 +56,20 @@ def commands() -> None:
 @commands.command()
 def run() -> None:
     """The action's entry point: GitHub's environment decides what is done."""
-    from ci_bot.surroundings import of_this_process
-    from ci_bot.workflow import run_workflow
+    import os
 
-    raise SystemExit(run_workflow(of_this_process()))
+    from ci_bot.process.secrecy import keep_secrets
+    from ci_bot.surroundings import of_this_process
+    from ci_bot.workflow import CREDENTIALS, run_workflow
+
+    around = of_this_process()
+
+    def begin() -> int:
+        # Before anything is started, and before anything of a project is read.
+        keep_secrets(os.environ, CREDENTIALS)
+        return run_workflow(around)
+
+    _guarded(begin)
 
 
 @commands.command()

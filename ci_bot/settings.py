@@ -22,6 +22,8 @@ FailOn = Literal["blocker", "high", "never"]
 Reclaim = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"
+# Lets a workflow run the project's code without the container; no input, so that no `with:` does.
+ALLOW_UNCAGED = "CI_BOT_ALLOW_UNCAGED"
 _DEFAULT_TIMEOUT_MINUTES = 60
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -205,8 +207,8 @@ def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
     return Inputs(**values)
 
 
-# Set by the image, not by a user.
-_OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON"})
+# No inputs of the action: set by the image, or on a machine without it.
+_OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
 
 
 def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:

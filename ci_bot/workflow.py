@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ci_bot import activity
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled
 from ci_bot.event import read_event
-from ci_bot.settings import Settings, from_environ
+from ci_bot.settings import ALLOW_UNCAGED, Settings, env_name, from_environ
 from ci_bot.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
 _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
+# The variables that carry them. The runner sets an input of a container action as INPUT_*, too.
+CREDENTIALS = (env_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
 
 
 def run_workflow(around: Surroundings) -> int:
@@ -33,6 +35,7 @@ def run_workflow(around: Surroundings) -> int:
     An event that needs nothing ends before anything heavy is imported or GitHub is asked.
     """
     try:
+        _check_cage(around)
         settings = from_environ(around.environ)
         chosen = _choose(settings)
     except BotError as error:
@@ -46,6 +49,34 @@ def run_workflow(around: Surroundings) -> int:
         return _perform(chosen, settings, around, secrets)
     except BotError as error:
         return _explain(error, around, secrets)
+
+
+def _check_cage(around: Surroundings) -> None:
+    """A workflow runs the project's code in the container, unless somebody says otherwise.
+
+    Raises:
+        BadInput: there is no container, and nobody has said that this is on purpose.
+    """
+    if not _in_actions(around) or around.worker_user is not None:
+        return
+    if around.environ.get(ALLOW_UNCAGED) != "true":
+        raise BadInput(
+            "This run is not in the action's container, where the project's code has a user of "
+            "its own: here it could read what the runner's user can, other credentials of this "
+            "job among it.",
+            hint="Use the action as published (`uses:`). If that is understood and wanted, set "
+            f"{ALLOW_UNCAGED}=true.",
+            reason_code="no_container",
+        )
+    _commands(around, ()).warning(
+        f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
+        "kept from it, but it can read and change what this user can: files, other processes of "
+        "this job and what they hold, later steps."
+    )
+
+
+def _in_actions(around: Surroundings) -> bool:
+    return around.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -82,11 +113,10 @@ def _commands(around: Surroundings, secrets: tuple[str, ...]) -> Commands:
     from ci_bot.redaction import Redactor
 
     # Outside a workflow a mask would print the secret that it is to hide.
-    inside = around.environ.get("GITHUB_ACTIONS") == "true"
     return Commands(
         around.out,
         token=around.token,
-        secrets=secrets if inside else (),
+        secrets=secrets if _in_actions(around) else (),
         redactor=Redactor(secrets),
     )
 

@@ -80,7 +80,7 @@ def test_not_served__is_a_notice_and_nothing_else(
     outcome = run(runner, event, payload, tmp_path)
 
     assert outcome.exit_code == 0, outcome.stderr
-    assert len(outcome.log.commands) == 1
+    assert len(outcome.commands) == 1
     assert says in outcome.annotations("notice")[0]
     assert outcome.outputs == {}
     assert outcome.summary == ""

@@ -1,0 +1,73 @@
+"""What this process holds, out of the reach of other processes of the same user.
+
+The kernel shows a process's environment to everybody with its uid, at /proc/PID/environ, and shows
+the memory in which it lay when the process started: a variable that is removed later is still
+there. Its whole memory can be read at /proc/PID/mem. So the values are overwritten where they lie,
+and then the process is made one that nobody of its own uid may look into.
+
+root with CAP_SYS_PTRACE may look into everything. And what the process that started this one holds
+is not ours to change: a shell that was given the token still has it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterable, MutableMapping
+
+from ci_bot.errors import BotError
+
+PR_SET_DUMPABLE = 4
+# A shorter value is no credential, and occurs in others by accident.
+_SHORTEST = 8
+
+
+def keep_secrets(environ: MutableMapping[str, str], names: Iterable[str]) -> None:
+    """Takes credentials out of this process's environment, and closes its memory.
+
+    A program that is started later gets neither, and may itself be looked into again.
+
+    Args:
+        environ: `os.environ`.
+        names: The variables that hold the credentials. Others that hold one of their values, such
+            as a header with the token in it, go as well.
+
+    Raises:
+        BotError: the kernel refuses.
+    """
+    named = set(names)
+    values = [environ[name] for name in named if len(environ.get(name, "")) >= _SHORTEST]
+    held = [
+        name
+        for name, value in environ.items()
+        if name in named or any(secret in value for secret in values)
+    ]
+    if sys.platform == "linux":
+        _overwrite({os.fsencode(name) for name in held})
+        _close()
+    for name in held:
+        del environ[name]
+
+
+def _overwrite(names: set[bytes]) -> None:
+    """Writes zeros over the values of these variables, in the memory that the kernel shows."""
+    # The C library's own list; what was in it at the start still lies where the kernel put it.
+    entries = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+    position = 0
+    while entries and (address := entries[position]):
+        name, _, value = ctypes.string_at(address).partition(b"=")
+        if name in names:
+            ctypes.memset(address + len(name) + 1, 0, len(value))
+        position += 1
+
+
+def _close() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise BotError(
+            "The kernel does not let this process close its memory to others of the same user, so "
+            "the project's code could read the token.",
+            hint="Run the action on a runner that allows prctl, as GitHub's do.",
+            reason_code="memory_stays_open",
+        )
