@@ -57,8 +57,14 @@ class PullRequestEvent:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether GitHub gives a run for this pull request its secrets and a token that writes."""
-        return not (self.is_fork or self.is_dependabot)
+        """Whether GitHub gives this run the repository's secrets and a token that writes.
+
+        A `pull_request` of a fork or of Dependabot gets neither. `pull_request_target` gets both
+        for everybody, because it runs the default branch's workflow and none of their code; only
+        where Dependabot itself closes its pull request the token is read-only all the same.
+        https://docs.github.com/en/code-security/dependabot/troubleshooting-dependabot/troubleshooting-dependabot-on-github-actions
+        """
+        return self.name == "pull_request_target" or not (self.is_fork or self.is_dependabot)
 
 
 @dataclass(frozen=True, kw_only=True)

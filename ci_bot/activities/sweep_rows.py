@@ -16,7 +16,7 @@ AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
 
 _MISSED = (
     "its cleanup never ran: a merge conflict at closing time, a cancelled or failed run, a `paths` "
-    "filter, or no close workflow on the base branch"
+    "filter, or no close workflow on the default branch"
 )
 _CAUSES = {
     "applying": "an apply was running, or had died, when the pull request closed",
