@@ -10,7 +10,9 @@ The rules, one after the other:
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
   the base repository's secrets; `pull_request` is the trigger that is safe.
 - `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, cleanup
-  or sweep instead. Only sweep needs no number.
+  or sweep instead. Only sweep needs no number. A **review** has a workflow of its own, where `mode`
+  is written in the file: whoever starts a workflow that applies may not turn it into a review,
+  which would run with the credentials of an apply.
 - `issue_comment` created on a pull request, by a person, whose first line is a command:
   **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
   On a closed pull request only `cleanup` is served, to finish what was left over.
@@ -32,7 +34,7 @@ from typing import Literal, assert_never
 from ci_bot.commands import Cleanup as CleanupCommand
 from ci_bot.commands import Command as CommandLine
 from ci_bot.commands import parse_command
-from ci_bot.errors import BadInput
+from ci_bot.errors import BadInput, Refused
 from ci_bot.event import (
     CommentEvent,
     DispatchEvent,
@@ -84,6 +86,11 @@ class Review:
     untrusted: str | None = None
     comment: bool = True
 
+    @property
+    def dispatched(self) -> bool:
+        """Whether somebody started it by hand: no event vouches for what is checked out."""
+        return self.head_sha is None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Apply:
@@ -104,8 +111,8 @@ class Cleanup:
     """Remove the environment of a pull request. None means: ask GitHub.
 
     `closed` is True where the event itself says that the pull request is closed.
-    `has_secrets` is False in a run that GitHub starts without secrets (fork, Dependabot): if the
-    state is out of reach then, the sweep finishes the job.
+    `has_secrets` is False in a run that GitHub starts without secrets (`pull_request` of a fork or
+    of Dependabot): if the state is out of reach then, the sweep finishes the job.
     """
 
     number: int
@@ -115,6 +122,11 @@ class Cleanup:
     head_sha: str | None = None
     comment_id: int | None = None
     asked_by: str | None = None
+
+    @property
+    def dispatched(self) -> bool:
+        """Whether somebody started it by hand, perhaps for a pull request that is open."""
+        return self.closed is None
 
 
 @dataclass(frozen=True)
@@ -162,6 +174,7 @@ def choose(event: Event, asked: Asked) -> Activity:  # noqa: PLR0911 - one retur
 
     Raises:
         BadInput: The trigger is not safe, the mode cannot fit it, or the number is missing.
+        Refused: A review is asked of a workflow that holds the credentials of an apply.
     """
     match event:
         case PullRequestEvent():
@@ -240,6 +253,14 @@ def _dispatch(event: DispatchEvent, asked: Asked) -> Activity:
     comment_id = asked.comment_id or _whole(event.inputs, "comment-id")
     actor = asked.actor or event.sender
     if asked.mode == "review":
+        if event.inputs.get("mode", "").strip() == "review":
+            raise Refused(
+                "A review was asked for by the input `mode` of a workflow that does other things, "
+                "too, and it would run with the credentials of those.",
+                hint="Start the review's own workflow, review.yml, or comment `/sqlmesh plan`. "
+                "There `mode: review` stands in the file.",
+                reason_code="review_beside_writer",
+            )
         return Review(number=number)
     if asked.mode == "cleanup":
         return Cleanup(

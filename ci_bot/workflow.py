@@ -273,6 +273,7 @@ def _dispatch(
     bench: Bench,
     github: GitHub | None,
 ) -> int:
+    from ci_bot.github.port import needed
     from ci_bot.pull_request import apply, cleanup, review, sweep
 
     if isinstance(chosen, activity.Review):
@@ -280,9 +281,9 @@ def _dispatch(
     if isinstance(chosen, activity.Cleanup):
         return cleanup.cleanup(chosen, settings, desk, bench, github)
     if isinstance(chosen, activity.Apply):
-        return apply.apply(chosen, settings, desk, bench, _needed(github))
+        return apply.apply(chosen, settings, desk, bench, needed(github))
     if isinstance(chosen, activity.Sweep):
-        return sweep.sweep(settings, desk, bench, _needed(github))
+        return sweep.sweep(settings, desk, bench, needed(github))
     raise AssertionError(f"{type(chosen).__name__} needs no bench")
 
 
@@ -290,18 +291,9 @@ def _without_bench(
     chosen: activity.Command | activity.PostForkReport, desk: Desk, github: GitHub | None
 ) -> int:
     """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
+    from ci_bot.github.port import needed
     from ci_bot.pull_request import command, fork_report
 
     if isinstance(chosen, activity.Command):
-        return command.command(chosen, desk, _needed(github))
-    return fork_report.post(chosen, desk, _needed(github))
-
-
-def _needed(github: GitHub | None) -> GitHub:
-    if github is None:
-        raise BadInput(
-            "This activity needs a token, and the input `github-token` is empty.",
-            hint="Leave the input out: the default is the workflow's own token.",
-            reason_code="missing_token",
-        )
-    return github
+        return command.command(chosen, desk, needed(github))
+    return fork_report.post(chosen, desk, needed(github))

@@ -21,6 +21,7 @@ from ci_bot.github.port import (
     PullRequest,
     PullState,
     Reaction,
+    Rejected,
 )
 from ci_bot.github.pull_states import pull_states
 from ci_bot.github.rest import Rest
@@ -230,11 +231,15 @@ class GitHubClient:
             self._rest.transport.call(
                 "POST",
                 f"{self._root}/actions/workflows/{quote(workflow, safe='')}/dispatches",
-                doing="start the workflow",
+                doing=f"start {workflow}",
                 needs="actions: write",
                 body={"ref": ref, "inputs": dict(inputs)},
                 resend=False,
             )
+        except NotFound:
+            raise _cannot_start(workflow, ref, "there is no workflow of this name") from None
+        except Rejected as rejected:
+            raise _cannot_start(workflow, ref, rejected.said) from None
         except Unclear as unclear:
             raise GitHubUnavailable(
                 unclear.message,
@@ -310,6 +315,16 @@ class GitHubClient:
             if error.reason_code == "bad_credentials":
                 raise
             return ACTIONS_BOT
+
+
+def _cannot_start(workflow: str, ref: str, why: str) -> BadInput:
+    return BadInput(
+        f"GitHub does not start {workflow}: {why.rstrip('.')}.",
+        hint=f"Copy it from this release's examples to .github/workflows/ on `{ref}`: it has to "
+        "have `workflow_dispatch` with the inputs that it has there. GitHub also answers this way "
+        "where the token lacks `actions: write`.",
+        reason_code="workflow_not_started",
+    )
 
 
 def same_text(one: str, other: str) -> bool:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
 from ci_bot.github.network import Kind as Network
-from ci_bot.github.port import NotFound
+from ci_bot.github.port import NotFound, Rejected
 from ci_bot.github.retry import UNAUTHORIZED, Failure, classify
 
 _LONGEST = 200
@@ -97,10 +97,10 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
                 hint="The repository may have been renamed; run the job again then. " + _API_URL,
                 reason_code="redirected",
             )
-    return BotError(
+    return Rejected(
         f"GitHub refused to {doing} (status {failure.status}): {said}",
         hint="This looks like a defect of the bot; please report it with the log of this run.",
-        reason_code="github_rejected",
+        said=said,
     )
 
 

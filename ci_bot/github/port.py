@@ -2,7 +2,8 @@
 
 Errors that every verb may raise: `GitHubUnavailable` (no answer within the budget, or a rate
 limit), `Refused` (a permission is missing; the message names it), `NotFound`, `BadInput` (the
-token is not accepted) and `BotError` (GitHub rejected the content).
+token is not accepted, or a setting keeps GitHub out of reach) and `Rejected` (GitHub does not take
+the content).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ci_bot.errors import BadInput
+from ci_bot.errors import BadInput, BotError
 from ci_bot.event import DEPENDABOT
 
 PER_PAGE = 100  # of every list; the most that GitHub gives
@@ -28,6 +29,16 @@ class NotFound(BadInput):
     """GitHub knows no such thing, or the token may not see it."""
 
     reason_code = "not_found"
+
+
+class Rejected(BotError):
+    """GitHub understood the request and does not take its content; `said` is why, in its words."""
+
+    reason_code = "github_rejected"
+
+    def __init__(self, message: str, *, hint: str, said: str) -> None:
+        super().__init__(message, hint=hint)
+        self.said = said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +106,21 @@ def may_write(permission: Permission) -> bool:
 def may_maintain(permission: Permission) -> bool:
     """Whether this permission is enough to override a No-Go."""
     return permission in _MAINTAINERS
+
+
+def needed(github: GitHub | None) -> GitHub:
+    """`github`, for what must not be done without asking it.
+
+    Raises:
+        BadInput: the run has no token.
+    """
+    if github is None:
+        raise BadInput(
+            "This activity needs a token, and the input `github-token` is empty.",
+            hint="Leave the input out: the default is the workflow's own token.",
+            reason_code="missing_token",
+        )
+    return github
 
 
 class GitHub(Protocol):

@@ -11,7 +11,7 @@ from ci_bot.commands import Cleanup as CleanupCommand
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.comment import Marker, Phase
 from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
-from ci_bot.github.port import GitHub, may_write
+from ci_bot.github.port import GitHub, may_write, needed
 from ci_bot.pull_request.asked import read_command
 from ci_bot.pull_request.desk import Desk, Facts
 from ci_bot.pull_request.failures import failure_of
@@ -24,9 +24,15 @@ from ci_bot.settings import Settings
 def cleanup(
     asked: activity.Cleanup, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
 ) -> int:
-    """Removes the environment, unless the pull request is open again; returns the exit code."""
+    """Removes the environment, unless the pull request is open again; returns the exit code.
+
+    Raises:
+        BadInput: somebody has started it by hand, and there is no token to ask who that is.
+        Refused: the pull request is open, and who asks may not write.
+    """
     merged = asked.merged
-    if asked.closed is None and github is not None:
+    if asked.dispatched:
+        github = needed(github)
         pull = github.get_pull(asked.number)
         merged = pull.merged if not pull.open else None
         if pull.open:

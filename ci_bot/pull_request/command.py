@@ -1,8 +1,9 @@
 """Somebody writes `/sqlmesh ...` on a pull request: checked here, done elsewhere.
 
 This job holds a token and runs no code of the pull request: no checkout, no worker, no warehouse.
-What changes something is done by the apply workflow, which this job starts on the default branch,
-and which reads the comment again before it believes it (DESIGN 6).
+What it asks for is done by another workflow, which this job starts on the default branch: a plan
+by the review's, whose credentials read only, everything else by the apply's, which reads the
+comment again before it believes it.
 
 Requests, where nothing goes wrong: `help` 3, `status` 6, `plan` and `cleanup` 5, `apply` 7.
 Somebody without write access costs 3.
@@ -17,9 +18,8 @@ from ci_bot.pull_request.desk import Desk
 from ci_bot.pull_request.gate import Request, Unmet, unmet
 from ci_bot.rendering import reply
 
-# The file under which the example is to be copied. GitHub names no workflow in a comment's event.
-WORKFLOW = "apply.yml"
-_MODES = {"apply": "apply", "plan": "review", "cleanup": "cleanup"}
+# The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
+APPLY, REVIEW = "apply.yml", "review.yml"
 
 
 def command(asked: activity.Command, desk: Desk, github: GitHub) -> int:
@@ -49,11 +49,12 @@ def _carry_out(asked: activity.Command, desk: Desk, github: GitHub, permission: 
         _conclude(asked, desk, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
     _check(asked, desk, github.get_pull(asked.number), permission)
-    github.dispatch_workflow(WORKFLOW, _branch(asked), _inputs(asked))
+    workflow = REVIEW if isinstance(line, commands.Plan) else APPLY
+    github.dispatch_workflow(workflow, _branch(asked), _inputs(asked))
     _conclude(asked, desk, "started", "started")
     _react(asked, desk, github, "rocket")
     desk.commands.notice(
-        f"Started {WORKFLOW} to {line.verb} pull request #{asked.number}, as @{asked.author} asked."
+        f"Started {workflow} to {line.verb} pull request #{asked.number}, as @{asked.author} asked."
     )
     return EXIT_DONE
 
@@ -109,16 +110,18 @@ def _check(asked: activity.Command, desk: Desk, pull: PullRequest, permission: P
 
 
 def _inputs(asked: activity.Command) -> dict[str, str]:
-    """The inputs of the apply workflow. GitHub refuses those that it does not declare."""
-    line = asked.command
+    """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
+    line, number = asked.command, {"pr-number": str(asked.number)}
+    if isinstance(line, commands.Plan):
+        return number
     plan_id, override = "", None
     if isinstance(line, commands.Apply):
         plan_id, override = line.plan_id, line.override
     return {
-        "pr-number": str(asked.number),
+        **number,
         "plan-id": plan_id,
         "comment-id": str(asked.comment_id),
-        "mode": _MODES[line.verb],
+        "mode": line.verb,
         "override-reason": override or "",
     }
 

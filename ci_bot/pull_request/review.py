@@ -14,7 +14,7 @@ from ci_bot.contracts.report import Report
 from ci_bot.decision import Limits
 from ci_bot.decision import exit_code as decision_exit_code
 from ci_bot.errors import BotError, Cancelled, Refused
-from ci_bot.github.port import GitHub, PullRequest
+from ci_bot.github.port import GitHub, PullRequest, needed
 from ci_bot.local import review_phase
 from ci_bot.pull_request.desk import Desk, Facts
 from ci_bot.pull_request.failures import failure_of
@@ -39,10 +39,15 @@ def flags_of(inputs: Inputs) -> PlanFlags:
 def review(
     asked: activity.Review, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
 ) -> int:
-    """Reviews a pull request; returns the exit code."""
+    """Reviews a pull request; returns the exit code.
+
+    Raises:
+        BadInput: somebody has started it by hand, and there is no token to ask whose code it is.
+        Refused: it is not this repository's, or not what is checked out.
+    """
     pull = None
-    if asked.head_sha is None and asked.number is not None and github is not None:
-        pull = github.get_pull(asked.number, settle=True)
+    if asked.dispatched and asked.number is not None:
+        pull = needed(github).get_pull(asked.number, settle=True)
         check_dispatched(pull, checked_out(bench))
     commits = commits_of(asked, pull, bench)
     before = desk.look()

@@ -144,16 +144,43 @@ def test_action__is_used_once_with_known_inputs(path: Path) -> None:
     assert set(step.get("with", {})) <= set(known)
 
 
-def test_review__runs_on_pull_request_and_never_on_its_target() -> None:
+def test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target() -> None:
     workflow = example("review")
-    assert workflow["on"] == {
-        "pull_request": {"types": ["opened", "synchronize", "reopened", "ready_for_review"]}
-    }
+    assert set(workflow["on"]) == {"pull_request", "workflow_dispatch"}
+    actions = ["opened", "synchronize", "reopened", "ready_for_review"]
+    assert workflow["on"]["pull_request"] == {"types": actions}
+    inputs = workflow["on"]["workflow_dispatch"]["inputs"]
+    # commands.yml's run sends this one by name; it must need no other.
+    assert [name for name, given in inputs.items() if given.get("required")] == ["pr-number"]
+    (step,) = uses(workflow, ACTION)
+    for name in inputs:
+        assert step["with"][name] == f"${{{{ inputs.{name} }}}}"
 
 
-def test_review__a_push_replaces_the_run_before_it() -> None:
+def test_review__is_all_that_its_workflow_can_be_started_for() -> None:
+    workflow = example("review")
+    assert "mode" not in workflow["on"]["workflow_dispatch"]["inputs"]
+    (step,) = uses(workflow, ACTION)
+    assert step["with"]["mode"] == "review"
+
+
+def test_review__has_credentials_of_its_own_and_no_other_workflow_has_a_review() -> None:
+    assert example("review")["jobs"]["review"]["environment"]["name"] == "sqlmesh-review"
+    for path in EXAMPLES:
+        text = path.read_text("utf-8")
+        if path.stem != "review":
+            assert "sqlmesh-review" not in re.sub(r"uses:.*|group:.*", "", text), path.stem
+            assert "_READER" not in text
+            modes = (load(path)["on"].get("workflow_dispatch") or {}).get("inputs", {}).get("mode")
+            assert modes is None or "review" not in modes["options"]
+        else:
+            assert "_WRITER" not in text
+            assert "WAREHOUSE" not in text
+
+
+def test_review__a_newer_run_for_the_pull_request_replaces_the_one_before_it() -> None:
     assert example("review")["concurrency"] == {
-        "group": "sqlmesh-review-pr-${{ github.event.pull_request.number }}",
+        "group": "sqlmesh-review-pr-${{ github.event.pull_request.number || inputs.pr-number }}",
         "cancel-in-progress": True,
     }
 
@@ -161,7 +188,10 @@ def test_review__a_push_replaces_the_run_before_it() -> None:
 def test_review__fetches_the_merge_commit_and_its_base() -> None:
     (checkout,) = uses(example("review"), "actions/checkout")
     assert checkout["with"]["fetch-depth"] == 2
-    assert "ref" not in checkout["with"]
+    # Nothing on pull_request, where the default is the merge commit that the run is about.
+    assert checkout["with"]["ref"] == (
+        "${{ inputs.pr-number && format('refs/pull/{0}/merge', inputs.pr-number) || '' }}"
+    )
 
 
 def test_apply_and_cleanup__wait_for_each_other_and_are_never_cancelled() -> None:
@@ -212,10 +242,12 @@ def test_cleanup__runs_for_every_closed_pull_request() -> None:
     assert all("if" not in job for job in jobs(workflow))
 
 
-def test_cleanup__checks_out_the_base_branch_and_nothing_of_the_pull_request() -> None:
+def test_cleanup__checks_out_the_default_branch_and_nothing_of_the_pull_request() -> None:
+    # The base branch of a stacked pull request is gone when GitHub closes it for that reason.
     (checkout,) = uses(example("cleanup"), "actions/checkout")
-    assert checkout["with"]["ref"] == "${{ github.event.pull_request.base.ref }}"
+    assert checkout["with"]["ref"] == "${{ github.event.repository.default_branch }}"
     text = (ROOT / ".github" / "examples" / "cleanup.yml").read_text("utf-8")
+    assert "github.event.pull_request.base" not in text
     assert "github.event.pull_request.head" not in text
     assert "refs/pull/" not in text
     assert "github.head_ref" not in text

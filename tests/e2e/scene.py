@@ -210,6 +210,28 @@ class Change:
             replace(job, **more), workspace or self.scene.checkout(self.merge_sha)
         )
 
+    def review_again(
+        self,
+        inputs: Mapping[str, str] | None = None,
+        *,
+        actor: str = "writer",
+        workspace: Path | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """review.yml on `workflow_dispatch`, as `/sqlmesh plan` starts it."""
+        number = {"pr-number": str(self.number)}
+        payload = workflow_dispatch(number, repo=self.scene.repo.full_name, sender=actor)
+        job = Job(
+            "workflow_dispatch",
+            payload,
+            sha=self.scene.main_sha,
+            actor=actor,
+            inputs={**number, "mode": "review", **(inputs or {})},
+        )
+        return self.scene.run(
+            replace(job, **more), workspace or self.scene.checkout(self.merge_sha)
+        )
+
     def merge(self) -> None:
         """A maintainer merges it: main now has the change."""
         self.scene.git("checkout", "-q", "main")
@@ -222,7 +244,7 @@ class Change:
         self.pull.close()
 
     def closed(self, event: str = "pull_request_target", **more: Any) -> Outcome:
-        """cleanup.yml on `closed`: the base branch is checked out, and nothing of the change."""
+        """cleanup.yml on `closed`: main is checked out, and nothing of the change."""
         job = Job(
             event, self.pull.event("closed"), sha=self.scene.main_sha, inputs={"mode": "cleanup"}
         )

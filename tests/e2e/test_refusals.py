@@ -221,7 +221,7 @@ def test_fork__is_reviewed_without_a_comment_and_never_applied(
     assert_refused(outcome, change, "fork", "no_reviewed_plan", says=says)
     assert outcome.writes == []
 
-    dispatched = change.dispatch({"mode": "review"})
+    dispatched = change.review_again()
 
     assert dispatched.exit_code == 3, dispatched.stdout
     assert dispatched.outputs["reason-code"] == "fork"

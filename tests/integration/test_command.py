@@ -40,10 +40,11 @@ class Team:
         self.standin, self.repo = standin, repo
         repo.commit("feature", {"models/a.sql": "SELECT 1"}, start="main")
         self.pull: Pull = repo.create_pull("feature")
-        declared = example("apply.yml")["on"]["workflow_dispatch"]["inputs"]
-        repo.add_workflow(
-            "apply.yml", {name: bool(given.get("required")) for name, given in declared.items()}
-        )
+        for name in ("apply.yml", "review.yml"):
+            declared = example(name)["on"]["workflow_dispatch"]["inputs"]
+            repo.add_workflow(
+                name, {name: bool(given.get("required")) for name, given in declared.items()}
+            )
         job = example("commands.yml")["jobs"]["command"]
         self.machine = Machine(
             api_url=standin.url,
@@ -124,7 +125,10 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     (made,) = team.repo.dispatches
     payload = team.repo.dispatch_event(made)
     given = {name: str(value) for name, value in made.inputs.items()}
-    asked = activity.Asked(mode=given["mode"], actor=BOT)  # type: ignore[arg-type]
+    # In review.yml the mode stands in the file; in apply.yml it is an input.
+    step = example(made.workflow)["jobs"].popitem()[1]["steps"][1]["with"]
+    mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
+    asked = activity.Asked(mode=mode, actor=BOT)
     chosen = activity.choose(read_event("workflow_dispatch", json.dumps(payload)), asked)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number
@@ -180,11 +184,37 @@ def test_command__without_actions_write_says_which_permission_is_missing(team: T
     assert team.reactions(comment) == ["eyes", "-1"]
 
 
-def test_command__without_the_apply_workflow_says_so(team: Team) -> None:
+def test_plan__runs_where_the_credentials_only_read(team: Team) -> None:
+    ran, _ = team.say("/sqlmesh plan")
+    assert ran.exit_code == 0, ran.stdout
+    (made,) = team.repo.dispatches
+    assert (made.workflow, made.ref) == ("review.yml", "main")
+    assert dict(made.inputs) == {"pr-number": str(team.pull.number)}
+    job = example(made.workflow)["jobs"]["review"]
+    assert job["environment"]["name"] == "sqlmesh-review"
+    assert "WRITER" not in str(job)
+
+
+@pytest.mark.parametrize(("text", "file"), [("plan", "review"), ("cleanup", "apply")])
+def test_command__without_its_workflow_says_which_to_copy(team: Team, text: str, file: str) -> None:
     team.repo._state.workflows.clear()
+    ran, _ = team.say(f"/sqlmesh {text}")
+    assert ran.exit_code == 2
+    assert "`workflow_not_started`" in team.replies[-1]
+    assert f"does not start `{file}.yml`" in team.replies[-1]
+    assert "examples" in team.replies[-1]
+
+
+def test_plan__where_review_yml_is_of_an_earlier_release(team: Team) -> None:
+    """GitHub's words where a workflow has no `workflow_dispatch`."""
+    said = "Workflow does not have 'workflow_dispatch' trigger"
+    reply = script.Reply(status=422, json={"message": said})
+    team.standin.script.on("POST", r".*/dispatches", reply)
     ran, _ = team.say("/sqlmesh plan")
     assert ran.exit_code == 2
-    assert "`not_found`" in team.replies[-1]
+    assert ran.outputs["reason-code"] == "workflow_not_started"
+    assert "does not have" in team.replies[-1]
+    assert "defect of the bot" not in team.replies[-1]
 
 
 def test_command__that_github_may_have_started_is_not_sent_twice(team: Team) -> None:

@@ -22,7 +22,7 @@ from ci_bot.activity import (
     Sweep,
     choose,
 )
-from ci_bot.errors import BadInput
+from ci_bot.errors import BadInput, Refused
 from ci_bot.event import (
     CommentEvent,
     DispatchEvent,
@@ -158,6 +158,31 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
         pull("closed", head_repository=None),
         Asked(),
         Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
+    ),
+    (
+        "Dependabot's closed",
+        pull("closed", author="dependabot[bot]"),
+        Asked(),
+        Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
+    ),
+    # The default branch's workflow runs then, with its secrets, whoever opened the pull request.
+    (
+        "target, fork closed",
+        pull("closed", name="pull_request_target", head_repository="stranger/flights"),
+        Asked(),
+        CLOSED,
+    ),
+    (
+        "target, fork that is gone closed",
+        pull("closed", name="pull_request_target", head_repository=None),
+        Asked(),
+        CLOSED,
+    ),
+    (
+        "target, Dependabot's merged",
+        pull("closed", name="pull_request_target", author="dependabot[bot]", merged=True),
+        Asked(),
+        Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     # workflow_dispatch.
     ("dispatch", dispatch(), Asked(pr_number=7), Apply(number=7, asked_by="grace")),
@@ -358,6 +383,31 @@ def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> 
         choose(event, Asked(mode=mode))
     assert caught.value.hint is not None
     assert "workflow_dispatch" in caught.value.hint
+
+
+def test_choose__a_review_has_a_workflow_of_its_own() -> None:
+    """Whoever may start the workflow that applies cannot make a review run with its credentials."""
+    with pytest.raises(Refused, match="credentials") as caught:
+        choose(dispatch(mode="review", pr_number="7"), Asked(mode="review"))
+    assert caught.value.reason_code == "review_beside_writer"
+    assert "review.yml" in (caught.value.hint or "")
+    assert choose(dispatch(pr_number="7"), Asked(mode="review")) == Review(number=7)
+
+
+@pytest.mark.parametrize(
+    ("activity", "by_hand"),
+    [
+        (SAME, False),
+        (Review(number=None, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD), False),
+        (Review(number=7), True),
+        (CLOSED, False),
+        (Cleanup(number=7, merged=None, closed=None), True),
+    ],
+)
+def test_dispatched__is_what_no_event_vouches_for(
+    activity: Review | Cleanup, by_hand: bool
+) -> None:
+    assert activity.dispatched is by_hand
 
 
 @pytest.mark.parametrize("mode", ["auto", "review", "apply", "cleanup"])

@@ -200,12 +200,19 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "mode"), [(commands.Plan(), "review"), (commands.Cleanup(), "cleanup")]
+    ("line", "workflow", "sent"),
+    [
+        # A plan changes nothing, so it runs where the credentials read only.
+        (commands.Plan(), "review.yml", {"pr-number": "142"}),
+        (commands.Cleanup(), "apply.yml", inputs("cleanup")),
+    ],
 )
-def test_command__plan_and_cleanup_are_started_in_five(line: commands.Command, mode: str) -> None:
+def test_command__plan_and_cleanup_are_started_in_five(
+    line: commands.Command, workflow: str, sent: dict[str, str]
+) -> None:
     github = Memory()
     assert give(github, line) == 0
-    assert github.dispatched == [("apply.yml", "trunk", inputs(mode))]
+    assert github.dispatched == [(workflow, "trunk", sent)]
     assert github.calls == ["permission", "eyes", "get_pull", "dispatch", "rocket"]
 
 
@@ -283,7 +290,7 @@ def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> N
 
 
 def test_command__plan_of_a_fork_is_refused() -> None:
-    """The apply workflow has secrets, and would load the fork's code beside them."""
+    """A run that is started by hand has secrets, and would load the fork's code beside them."""
     github = Memory()
     github.pull = replace(github.pull, fork=True)
     assert give(github, commands.Plan()) == 3

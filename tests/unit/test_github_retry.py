@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
+from ci_bot.errors import BadInput, GitHubUnavailable, Refused
 from ci_bot.github.failures import plain, to_error
-from ci_bot.github.port import NotFound
+from ci_bot.github.port import NotFound, Rejected
 from ci_bot.github.retry import HURRIED, PATIENT, Again, Failure, Limits, Stop, classify, decide
 from ci_bot.github.urls import safe_api_url, safe_download_url
 
@@ -156,7 +156,7 @@ def test_decide__every_wait_is_within_bounds(
         (failure(403, "Issue is locked"), Refused, "conversation_locked", "is locked"),
         (failure(404, "Not Found"), NotFound, "not_found", "finds nothing there"),
         (failure(410, "Gone"), NotFound, "not_found", "finds nothing there"),
-        (failure(422, "body is too long"), BotError, "github_rejected", "body is too long"),
+        (failure(422, "body is too long"), Rejected, "github_rejected", "body is too long"),
         (failure(301), Refused, "redirected", "the token must not follow"),
         (failure(307), Refused, "redirected", "the token must not follow"),
         (failure(502), GitHubUnavailable, "github_unavailable", "answered with status 502"),
