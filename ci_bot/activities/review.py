@@ -46,6 +46,7 @@ class ReviewOptions:
     flags: PlanFlags = field(default_factory=PlanFlags)
     start: str | None = None
     end: str | None = None
+    execution_time: str | None = None
     limits: Limits = field(default_factory=Limits)
     executor_hour_price: float | None = None
     conflict: bool = False
@@ -200,6 +201,7 @@ def _ask(
             flags=options.flags,
             start=options.start,
             end=options.end,
+            execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
         )
     )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zipfile
 from dataclasses import replace
 from typing import Any
 
@@ -14,27 +11,25 @@ from ci_bot.bench import Bench, Listener, owner
 from ci_bot.commands import Apply as ApplyCommand
 from ci_bot.contracts.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.comment import Marker
-from ci_bot.contracts.identity import PlanIdentity
 from ci_bot.contracts.messages import Progress as WorkerProgress
 from ci_bot.contracts.report import Report
 from ci_bot.decision import Limits, diff_risks
 from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
-from ci_bot.github.artifact import read_member
 from ci_bot.github.port import GitHub, PullRequest
-from ci_bot.local import apply_phase
+from ci_bot.local import apply_phase, review_phase
 from ci_bot.pull_request import cleanup as cleaning
 from ci_bot.pull_request.asked import read_command
 from ci_bot.pull_request.desk import Desk, Facts, Render
 from ci_bot.pull_request.failures import failure_of
-from ci_bot.pull_request.gate import Request, Unmet, unmet
+from ci_bot.pull_request.gate import Request, Unmet, unmet, unmet_by_review
 from ci_bot.pull_request.review import checked_out, flags_of
+from ci_bot.pull_request.reviewed import confirmed, other_plan, review_again
 from ci_bot.rendering import notice
 from ci_bot.rendering.context import CommentContext, Override, Progress, Refusal, Rendered
 from ci_bot.rendering.outcome import render_apply
+from ci_bot.rendering.report import render_review
 from ci_bot.settings import Settings
 
-ARTIFACT = "ci-bot-report"
-MAX_ARTIFACT_BYTES = 32 * 1024 * 1024
 PROGRESS_SECONDS = 30.0
 # What these show is proof that an environment is gone, or a list of what is left of it.
 _AFTER_THE_END = ("closed", "cleanup_failed")
@@ -43,7 +38,7 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 def apply(
     asked: activity.Apply, settings: Settings, desk: Desk, bench: Bench, github: GitHub
 ) -> int:
-    """Checks the gate, applies, and shows the evidence; returns the exit code."""
+    """Checks the gate, reviews, checks again, applies, and shows the evidence; the exit code."""
     pull = github.get_pull(asked.number, settle=True)
     marker = desk.before()
     wish = _wish(asked, settings, github)
@@ -57,11 +52,20 @@ def apply(
     against = unmet(request, pull, marker)
     if against or marker is None:
         return refuse(against, desk, marker)
+    own = review_again(settings, desk, bench, pull=pull, marker=marker)
+    other = other_plan(own, marker, desk, github)
+    if other is not None:
+        return publish(other, desk, marker)
+    against = unmet_by_review(request, own, marker)
+    _take_over(own, marker, desk)
+    marker = confirmed(marker, own)
+    if against:
+        return refuse(against, desk, marker)
     if wish.override_reason:
         desk.template = replace(
             desk.template, override=Override(by=wish.by, reason=wish.override_reason)
         )
-    document = _apply(asked, settings, desk, bench, github=github, pull=pull, marker=marker)
+    document = _apply(asked, settings, desk, bench, pull=pull, own=own, marker=marker)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
         return _record(document, desk)
     closed = _closed_meanwhile(asked.number, desk, github)
@@ -81,6 +85,17 @@ def apply(
         merged=closed.merged,
     )
     return removed or code
+
+
+def _take_over(own: Report, marker: Marker, desk: Desk) -> None:
+    """From here on the run shows its own review, in files and comment, and says that it counts."""
+    desk.own_review = own
+    desk.template = replace(desk.template, judged=own.decision, said=marker.decision)
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(own, context, budget, redact=desk.redactor.redact)
+
+    desk.keep("report", own, render, review_phase(own))
 
 
 def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | None:
@@ -133,7 +148,7 @@ def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
         hint=" ".join(item.hint for item in against),
     )
     desk.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
-    review = desk.earlier_review()
+    review = desk.review_below()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(None, context, budget, review=review, redact=desk.redactor.redact)
@@ -176,11 +191,11 @@ def _apply(
     desk: Desk,
     bench: Bench,
     *,
-    github: GitHub,
     pull: PullRequest,
+    own: Report,
     marker: Marker,
 ) -> ApplyDocument:
-    review = desk.earlier_review()
+    review = desk.review_below()
     started = desk.around.monotonic()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
@@ -224,7 +239,7 @@ def _apply(
             run=str(settings.runner.run_id),
         ),
         plan_id=marker.plan,
-        reviewed=_reviewed(marker, desk, github),
+        reviewed=own.identity,
         window=marker.window,
         flags=flags_of(settings.inputs),
         table_diff=settings.inputs.table_diff,
@@ -235,26 +250,6 @@ def _apply(
         raise
     except BotError as error:
         return applying.failed_document(failure_of(error, "apply"), environment=options.environment)
-
-
-def _reviewed(marker: Marker, desk: Desk, github: GitHub) -> PlanIdentity | None:
-    """The reviewed sets, from the review's artifact; None where that is gone.
-
-    They only serve to show a difference. What decides is the plan id.
-    """
-    if marker.report_run is None or marker.report_sha256 is None:
-        return None
-    try:
-        archive = github.download_artifact(
-            marker.report_run, ARTIFACT, max_bytes=MAX_ARTIFACT_BYTES
-        )
-        content = read_member(archive, "report.json", max_bytes=MAX_ARTIFACT_BYTES, alone=False)
-        if hashlib.sha256(content).hexdigest() != marker.report_sha256:
-            raise ValueError("it is another report than the one that the comment names")
-        return Report.model_validate_json(content).identity
-    except (BotError, ValueError, io.UnsupportedOperation, zipfile.BadZipFile) as error:
-        desk.commands.debug(f"The review's artifact could not be read: {type(error).__name__}")
-        return None
 
 
 def _record(document: ApplyDocument, desk: Desk) -> int:
@@ -273,7 +268,7 @@ def _record(document: ApplyDocument, desk: Desk) -> int:
 def _keep(document: ApplyDocument, desk: Desk) -> Render:
     """Files, summary and the failure's annotation; gives what renders the document."""
     phase = apply_phase(document.result)
-    review = desk.earlier_review()
+    review = desk.review_below()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)

@@ -13,6 +13,7 @@ from ci_bot.actions.files import Outputs, StepSummary
 from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure, PlanId
 from ci_bot.contracts.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.contracts.plan import Decision, Window
+from ci_bot.contracts.report import Report
 from ci_bot.errors import BotError, Cancelled
 from ci_bot.github.port import GitHub
 from ci_bot.github.sticky import Published, Sticky
@@ -21,6 +22,7 @@ from ci_bot.output import write_files
 from ci_bot.redaction import Redactor
 from ci_bot.rendering.carry import carried
 from ci_bot.rendering.context import Carried, CommentContext, Rendered
+from ci_bot.rendering.report import Review
 from ci_bot.settings import Settings, environment_name
 from ci_bot.surroundings import Surroundings
 
@@ -66,7 +68,8 @@ class Facts:
 class Desk:
     """Writes for one pull request and project. `sticky` is None where nothing may be written.
 
-    `redactor` is replaced as soon as the worker's credentials are known.
+    `redactor` is replaced as soon as the worker's credentials are known. `own_review` is a review
+    that this run has made of what it is about.
     """
 
     settings: Settings
@@ -82,6 +85,7 @@ class Desk:
     key: str
     comment_url: str | None = None
     report_run: int | None = None
+    own_review: Report | None = None
     _first: Marker | None = None
 
     def before(self) -> Marker | None:
@@ -108,6 +112,10 @@ class Desk:
         """The review in our comment, to be kept below another state."""
         found = self._find()
         return carried(found.comment.body, found.marker) if found else None
+
+    def review_below(self) -> Review:
+        """The review to show below another state: this run's own, else the one in our comment."""
+        return self.own_review or self.earlier_review()
 
     def _find(self) -> Found | None:
         found = self.sticky.find() if self.sticky else None

@@ -1,4 +1,9 @@
-"""May this plan be applied, by this person, now? All unmet conditions, and what to do. Pure."""
+"""May this plan be applied, by this person, now? All unmet conditions, and what to do. Pure.
+
+Asked twice. `unmet` goes by what the comment says of the reviewed plan, before anything is loaded:
+that can only refuse. `unmet_by_review` goes by the review that the apply's own run has made, and
+without that nothing is applied.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from dataclasses import dataclass
 from ci_bot.contracts.base import short
 from ci_bot.contracts.comment import Marker
 from ci_bot.contracts.identity import matches
+from ci_bot.contracts.report import Report
 from ci_bot.github.port import Permission, PullRequest, may_maintain, may_write
 
 
@@ -139,12 +145,33 @@ def _about_plan(request: Request, pull: PullRequest, marker: Marker) -> Sequence
             )
         )
     if marker.decision == "no_go" and not request.override_reason:
-        found.append(
-            Unmet(
-                reason_code="no_go",
-                message="The decision on this plan is No-Go.",
-                hint="Clear the blockers and push, or let a maintainer apply it with a reason: "
-                f'`/sqlmesh apply {short(plan)} --override "reason"`.',
-            )
-        )
+        found.append(_no_go("The decision on this plan is No-Go.", plan))
     return found
+
+
+def unmet_by_review(request: Request, own: Report, marker: Marker) -> list[Unmet]:
+    """What stands against an apply by the review that its own run has made of the plan.
+
+    Args:
+        request: Who asks; all that `unmet` looks at is met.
+        own: The review. Its plan is the one that was asked for.
+        marker: What the comment says.
+    """
+    if own.decision != "no_go" or request.override_reason:
+        return []
+    message = "This run has reviewed the plan once more, and the decision is No-Go."
+    if marker.decision != own.decision:
+        message += (
+            " The comment says otherwise: it was edited, or prod, the limits or the action have "
+            "changed since."
+        )
+    return [_no_go(message, own.plan_id or "")]
+
+
+def _no_go(message: str, plan: str) -> Unmet:
+    return Unmet(
+        reason_code="no_go",
+        message=message,
+        hint="Clear the blockers and push, or let a maintainer apply it with a reason: "
+        f'`/sqlmesh apply {short(plan)} --override "reason"`.',
+    )

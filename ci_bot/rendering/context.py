@@ -78,6 +78,8 @@ class CommentContext:
         conditions: The gate that an apply has to pass.
         fork: The pull request comes from a fork, so no warehouse was asked.
         new_head: The commit that is being planned, in phase `planning`.
+        judged: What the apply's own review of the plan decided; that counts.
+        said: What the comment had said of it.
     """
 
     project: str
@@ -101,6 +103,8 @@ class CommentContext:
     refusal: Refusal | None = None
     fork: bool = False
     new_head: str | None = None
+    judged: Decision | None = None
+    said: Decision | None = None
     merged: bool | None = None
     rescued: bool = False
 

@@ -106,6 +106,11 @@ class Pull:
         target = f"/repos/{self._repo.full_name}/issues/comments/{comment_id}"
         self._emulator.do("PATCH", target, login, {"body": body})
 
+    def delete_comment(self, comment_id: int, login: str = "author") -> None:
+        """Somebody removes a comment."""
+        target = f"/repos/{self._repo.full_name}/issues/comments/{comment_id}"
+        self._emulator.do("DELETE", target, login)
+
     def add_comments(self, count: int, login: str = "author") -> None:
         """Many comments that are none of ours, to make pages."""
         for number in range(1, count + 1):

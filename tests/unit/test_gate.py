@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ci_bot.contracts.comment import Marker
 from ci_bot.contracts.plan import Window
 from ci_bot.github.port import Permission, PullRequest
-from ci_bot.pull_request.gate import Request, unmet
+from ci_bot.pull_request.gate import Request, unmet, unmet_by_review
+from tests.factories import make_report
 
 HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
 PLAN = "0123456789abcdef" * 4
@@ -139,6 +140,27 @@ def test_gate__a_no_go_is_overridden_by_a_maintainer_with_a_reason_only(
     request = replace(REQUEST, permission=permission, override_reason="the blocker is known")
 
     assert reasons(request, known=marker(decision="no_go")) == expected
+
+
+@pytest.mark.parametrize("said", ["go", "review", "no_changes", None])
+def test_gate__a_no_go_of_this_runs_own_review_counts_whatever_the_comment_says(
+    said: Any,
+) -> None:
+    own = make_report(plan_id=PLAN, decision="no_go")
+
+    (found,) = unmet_by_review(REQUEST, own, marker(decision=said))
+
+    assert found.reason_code == "no_go"
+    assert "The comment says otherwise" in found.message
+    assert f'`/sqlmesh apply {PLAN[:12]} --override "reason"`' in found.hint
+    # Who gives a reason has been asked for maintain access before anything was planned.
+    overridden = replace(REQUEST, permission="maintain", override_reason="the blocker is known")
+    assert unmet_by_review(overridden, own, marker(decision=said)) == []
+
+
+@pytest.mark.parametrize("decision", ["go", "review", "no_changes"])
+def test_gate__this_runs_own_review_lets_through_what_is_no_no_go(decision: Any) -> None:
+    assert unmet_by_review(REQUEST, make_report(decision=decision), MARKER) == []
 
 
 @settings(deadline=None)
