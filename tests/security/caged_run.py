@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 
+from ci_bot.process.secrecy import keep_secrets
 from ci_bot.surroundings import ContainerUser, of_this_process
-from ci_bot.workflow import run_workflow
+from ci_bot.workflow import CREDENTIALS, run_workflow
 
 if __name__ == "__main__":
     uid, gid, python = sys.argv[1:]
     user = ContainerUser(uid=int(uid), gid=int(gid), java_home="/nonexistent")
-    sys.exit(run_workflow(replace(of_this_process(), worker_user=user, python=python)))
+    around = replace(of_this_process(), worker_user=user, python=python)
+    keep_secrets(os.environ, CREDENTIALS)
+    sys.exit(run_workflow(around))

@@ -17,10 +17,12 @@ CHILD = "tests/unit/process/test_worker_environment.py::"
 CLIENT = "tests/integration/test_github_client.py::"
 COMMENTS = "tests/unit/test_comments.py::"
 CONTAINER = "tests/security/test_hostile_container.py::"
+DISPATCH = "tests/e2e/test_dispatch.py::"
 DOCKERFILE = "tests/contract/test_dockerfile.py::"
 EVENT = "tests/unit/test_event.py::"
 FAULTS = "tests/integration/test_github_faults.py::"
 FILES = "tests/unit/actions/test_step_files.py::"
+FORGED = "tests/e2e/test_forged_comment.py::"
 GIT = "tests/unit/process/test_git_reads.py::"
 IMAGE = "tests/container/test_image.py::"
 LAUNCH = "tests/unit/process/test_launch_checks.py::"
@@ -37,6 +39,7 @@ SMALL = "tests/security/test_small_rows.py::"
 STREAMS = "tests/unit/process/test_worker_streams.py::"
 SWEEP = "tests/unit/test_sweep_activity.py::"
 TEMPLATES = "tests/unit/rendering/test_templates.py::"
+UNCAGED = "tests/security/test_uncaged.py::"
 WALLS = "tests/security/test_walls.py::"
 WORKFLOWS = "tests/contract/test_workflows.py::"
 WRITES = "tests/integration/test_github_comments.py::"
@@ -64,15 +67,18 @@ ROWS: tuple[Row, ...] = (
     _row(1, "Fork with secrets: reviewed from the base branch instead (DESIGN)",
          f"{REFUSALS}test_fork__is_reviewed_without_a_comment_and_never_applied",
          f"{ACTIVITY}test_choose__untrusted_review_has_no_secrets_and_no_comment",
+         f"{DISPATCH}test_dispatch__without_a_token__loads_nothing",
          f"{EVENT}test_fork__is_another_repository_or_one_that_is_gone"),
     _row(2, "Unsafe triggers: those of DESIGN 1 and 6 are used",
          f"{ACTIVITY}test_choose__target_trigger_is_refused_with_the_safe_one",
          f"{ACTIVITY}test_choose__matrix",
-         f"{WORKFLOWS}test_review__runs_on_pull_request_and_never_on_its_target"),
+         f"{WORKFLOWS}test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target"),
     _row(3, "PR code reads the token in its environment", EVERYTHING,
          f"{CHILD}test_build__nothing_of_the_runner",
          f"{CAGE}test_environment__is_exactly_what_was_built"),
     _row(4, "PR code reads other processes; uid 0 is refused in the container (DESIGN)", IN_IMAGE,
+         f"{UNCAGED}test_uncaged__the_projects_code_finds_no_token_in_any_process",
+         f"{UNCAGED}test_uncaged__is_refused_unless_that_is_said",
          f"{CAGE}test_break_out__everything_is_closed",
          f"{CAGE}test_environment__another_user_without_groups_and_rights",
          f"{CAGE}test_start__the_container_refuses_a_root_worker",
@@ -138,6 +144,8 @@ ROWS: tuple[Row, ...] = (
          f"{MARKDOWN}test_escape__keeps_the_corpus_inert"),
     _row(24, "A forged marker", f"{COMMENTS}test_publish__forged_marker_is_no_comment_of_ours",
          f"{COMMENTS}test_choose__is_by_marker_and_author",
+         f"{FORGED}test_no_go__that_the_comment_calls_go__is_refused_to_a_writer",
+         f"{FORGED}test_comment__that_names_what_is_not_there__builds_nothing",
          f"{COMMENTS}test_publish__finds_the_comment_on_a_later_page"),
     _row(25, "A marker that is broken from inside", f"{COMMENTS}test_marker__round_trip",
          f"{COMMENTS}test_marker__is_one_html_comment_and_nothing_else",
@@ -207,14 +215,14 @@ ROWS: tuple[Row, ...] = (
          f"{APPLY}test_cleanup__of_a_name_that_is_no_pr_environment__is_refused",
          f"{SMALL}test_environment_name__is_a_prefix_and_a_number",
          f"{SMALL}test_environment_name__never_comes_from_text",
-         "tests/e2e/test_dispatch.py::test_dispatch__of_a_cleanup_by_comment__asks_who_wrote_it",
+         f"{DISPATCH}test_dispatch__of_a_cleanup_by_comment__asks_who_wrote_it",
          f"{APPLY}test_life__review_apply_review_cleanup_twice"),
     _row(43, "A cleanup that failed in part",
          f"{APPLY}test_cleanup__keeps_what_the_environment_did_not_make",
          "tests/integration/test_sweep.py::"
          "test_sweep__that_cannot_finish_one_removes_the_others_and_is_exit_4"),
     _row(44, "Cleanup runs PR code",
-         f"{WORKFLOWS}test_cleanup__checks_out_the_base_branch_and_nothing_of_the_pull_request",
+         f"{WORKFLOWS}test_cleanup__checks_out_the_default_branch_and_nothing_of_the_pull_request",
          f"{APPLY}test_cleanup__with_models_that_no_longer_parse__works"),
     _row(45, "Traps in the checkout's git configuration", EVERYTHING, IN_IMAGE,
          f"{GIT}test_traps__no_program_of_the_configuration_runs",

@@ -12,6 +12,7 @@ import requests
 from urllib3.connection import HTTPSConnection
 from urllib3.connectionpool import HTTPSConnectionPool
 from urllib3.exceptions import (
+    ConnectTimeoutError,
     LocationParseError,
     MaxRetryError,
     NameResolutionError,
@@ -83,6 +84,7 @@ REFUSED = NewConnectionError(CONNECTION, "refused")
         (tls("HTTP_REQUEST"), "no_tls"),
         (tls("UNEXPECTED_EOF_WHILE_READING"), "lost"),
         (proxied(REFUSED), "proxy"),
+        (proxied(ConnectTimeoutError("no answer of the proxy")), "proxy"),
         (proxied(unknown(socket.EAI_NONAME)), "proxy"),
         (proxied(OSError("Tunnel connection failed: 407 Proxy Authentication Required")), "proxy"),
         (proxied(OSError("Tunnel connection failed: 403 Forbidden")), "proxy"),
