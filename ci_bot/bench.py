@@ -29,6 +29,7 @@ from ci_bot.contracts.messages import (
 from ci_bot.contracts.report import ReviewFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 from ci_bot.errors import BadInput, WorkerFailed
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.doors import DOCKER_SOCKETS
 from ci_bot.process.environment import (
     CONTAINER_PATH,
@@ -36,7 +37,7 @@ from ci_bot.process.environment import (
     build,
     parse_worker_variables,
 )
-from ci_bot.process.git import Git
+from ci_bot.process.git import Blob, Git
 from ci_bot.process.launch import Identity, Launch
 from ci_bot.process.requirements import install_requirements
 from ci_bot.process.run import run_worker
@@ -95,8 +96,10 @@ class Bench:
         cancel: CancelToken,
         listener: Listener,
         projects: list[str],
+        deadline: Deadline,
     ) -> None:
         self._options = options
+        self.deadline = deadline
         self._workspace = workspace
         self._launch = launch
         self._around = around
@@ -105,7 +108,7 @@ class Bench:
         self._installed = False
         self.redactor = redactor
         self.projects = projects
-        self.git = Git(options.checkout, private=workspace.channel)
+        self.git = Git(options.checkout, private=workspace.channel, deadline=deadline)
 
     @property
     def workplace(self) -> Workplace:
@@ -149,18 +152,17 @@ class Bench:
         self.git.require(commit)
         shutil.rmtree(self._workspace.base, ignore_errors=True)
         # The whole tree: a project may read files beside its own directory.
-        self.git.export(commit, [], self._workspace.base, identity=self._workspace.identity)
+        self.git.export(commit, self._workspace.base, identity=self._workspace.identity)
         found = [self._workspace.base / path for path in self.projects]
         return [str(path) for path in found if path.is_dir()]
 
-    def export_before(self, commit: str, paths: Iterable[str]) -> str | None:
-        """Writes a commit's version of some files aside, for rules that compare; its directory."""
-        held = [path for path in paths if self.git.content(commit, path) is not None]
-        if not held:
+    def export_before(self, blobs: Mapping[str, Blob]) -> str | None:
+        """Writes the old side of some files aside, for rules that compare; its directory."""
+        if not blobs:
             return None
         target = self._workspace.base.with_name("before")
         shutil.rmtree(target, ignore_errors=True)
-        self.git.export(commit, held, target, identity=self._workspace.identity)
+        self.git.export_blobs(blobs, target, identity=self._workspace.identity)
         return str(target)
 
     @property
@@ -195,7 +197,7 @@ class Bench:
             redactor=self.redactor,
             on_progress=self._listener.on_progress,
             on_log=self._listener.on_log,
-            deadline_seconds=self._options.timeout_minutes * 60.0,
+            deadline=self.deadline,
             cancel=self._cancel,
             clock=self._around.monotonic,
             on_cancel=self._listener.on_cancel,
@@ -222,7 +224,7 @@ class Bench:
             overlay=self._workspace.overlay,
             redactor=self.redactor,
             on_log=self._listener.on_log,
-            deadline_seconds=self._options.timeout_minutes * 60.0,
+            deadline=self.deadline,
             cancel=self._cancel,
             clock=self._around.monotonic,
             repository=self._workspace.repository,
@@ -237,19 +239,29 @@ def open_bench(
     *,
     cancel: CancelToken,
     listener: Listener,
+    deadline: Deadline | None = None,
 ) -> Iterator[Bench]:
     """Prepares the private directories and the launch, and removes everything afterwards.
 
+    Args:
+        deadline: Of the whole run, where that began before; else the time begins here.
+
     Raises:
         BadInput: a path leaves the checkout, or `worker-env` names what it must not.
+        TimedOut: the deadline passed before everything was prepared.
     """
+    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=around.monotonic)
     user = around.worker_user
     identity = Identity(uid=user.uid, gid=user.gid) if user else None
     projects = project_paths(options.checkout, list(options.projects))
     variables = parse_worker_variables(options.worker_env)
     with (
         private_workspace(
-            options.checkout, parent=around.temporary, identity=identity, copy=identity is not None
+            options.checkout,
+            parent=around.temporary,
+            identity=identity,
+            copy=identity is not None,
+            deadline=deadline,
         ) as workspace,
         cancel.last_act(workspace.abandon),
     ):
@@ -287,6 +299,7 @@ def open_bench(
             cancel=cancel,
             listener=listener,
             projects=projects,
+            deadline=deadline,
         )
 
 

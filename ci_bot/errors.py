@@ -76,6 +76,12 @@ class WorkerFailed(BotError):
     reason_code = "worker_failed"
 
 
+class TimedOut(BotError):
+    """The run was not over when its time was."""
+
+    reason_code = "timeout"
+
+
 class Cancelled(BotError):
     """The run was asked to stop."""
 

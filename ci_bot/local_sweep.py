@@ -6,7 +6,7 @@ from ci_bot.activities import sweep as sweeping
 from ci_bot.activities.sweep_rows import SweepOptions
 from ci_bot.github.client import GitHubClient
 from ci_bot.github.laptop import api_url_of, repository_of, token_of
-from ci_bot.github.transport import Time
+from ci_bot.github_time import time_for_github
 from ci_bot.local import local_bench, origin_of
 from ci_bot.rendering.sweep import sweep_to_terminal
 from ci_bot.surroundings import Surroundings
@@ -34,12 +34,7 @@ def sweep_locally(
             repository=repository,
             token=token,
             api_url=api_url_of(around.environ),
-            time=Time(
-                now=lambda: around.utc_now().timestamp(),
-                monotonic=around.monotonic,
-                sleep=around.sleep,
-                jitter=around.jitter,
-            ),
+            time=time_for_github(around, bench.deadline),
         )
         swept = sweeping.sweep(
             bench,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ci_bot.bench import Bench
     from ci_bot.github.client import GitHubClient
     from ci_bot.github.port import GitHub
+    from ci_bot.process.deadline import Deadline
     from ci_bot.pull_request.desk import Desk
     from ci_bot.redaction import Redactor
 
@@ -115,12 +116,14 @@ def _perform(
 ) -> int:
     from ci_bot.bench import BenchOptions, Listener, open_bench
     from ci_bot.contracts.messages import Progress
+    from ci_bot.process.deadline import Deadline
     from ci_bot.process.signals import CancelToken, handle_signals
     from ci_bot.redaction import Redactor
 
     commands = _commands(around, secrets)
     inputs = settings.inputs
-    github = _github(settings, around)
+    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=around.monotonic)
+    github = _github(settings, around, deadline)
     cancel = CancelToken(clock=around.monotonic)
 
     def on_progress(step: Progress) -> None:
@@ -150,7 +153,9 @@ def _perform(
             if isinstance(chosen, activity.Command | activity.PostForkReport):
                 return _without_bench(chosen, desk, github)
             try:
-                with open_bench(options, around, cancel=cancel, listener=listener) as bench:
+                with open_bench(
+                    options, around, cancel=cancel, listener=listener, deadline=deadline
+                ) as bench:
                     desk.redactor = bench.redactor
                     return _dispatch(chosen, settings, desk, bench, github)
             except Cancelled:
@@ -179,22 +184,17 @@ def _give_up(error: BotError, chosen: activity.Activity, settings: Settings, des
     raise error
 
 
-def _github(settings: Settings, around: Surroundings) -> GitHubClient | None:
+def _github(settings: Settings, around: Surroundings, deadline: Deadline) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
     from ci_bot.github.client import GitHubClient
-    from ci_bot.github.transport import Time
+    from ci_bot.github_time import time_for_github
 
     return GitHubClient(
         repository=settings.runner.repository,
         token=settings.inputs.github_token,
         api_url=settings.runner.api_url,
-        time=Time(
-            now=lambda: around.utc_now().timestamp(),
-            monotonic=around.monotonic,
-            sleep=around.sleep,
-            jitter=around.jitter,
-        ),
+        time=time_for_github(around, deadline),
     )
 
 

@@ -18,7 +18,7 @@ from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import ListAsk, SweepAsk
 from ci_bot.contracts.sweep import SweepDocument, SweepReport, SweepTarget
-from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, WorkerFailed
+from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, TimedOut, WorkerFailed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def _remove(
     )
     try:
         answer: SweepDocument | Failure = bench.sweep(ask)
-    except WorkerFailed as error:
+    except (WorkerFailed, TimedOut) as error:
         # Out of time, it has told how far it got.
         told = getattr(error, "answer", None)
         return told.cleanups if isinstance(told, SweepDocument) else [], _failure(error)

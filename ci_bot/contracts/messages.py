@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from ci_bot.contracts.apply import ApplyDocument
-from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Count, Failure, Line, Name, Seconds
+from ci_bot.contracts.base import (
+    SCHEMA_VERSION,
+    Contract,
+    Count,
+    Failure,
+    FilePath,
+    Line,
+    Name,
+    Seconds,
+)
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
@@ -52,9 +61,12 @@ class ReviewAsk(_Ask):
     base_projects: list[Name] = Field(
         default_factory=list, description="The base branch's project directories, if exported."
     )
-    changed_files: list[Name] | None = Field(
+    changed_files: list[FilePath] | None = Field(
         default=None,
         description="Files of the PR's diff, relative to the repository; null unknown.",
+    )
+    unread_files: list[FilePath] = Field(
+        default_factory=list, description="Those of them that are too large to be looked at."
     )
     before_dir: Name | None = Field(
         default=None, description="Directory with the base branch's version of the changed files."

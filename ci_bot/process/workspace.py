@@ -15,6 +15,7 @@ from pathlib import Path
 from ci_bot.contracts.messages import Workplace
 from ci_bot.errors import BadInput, WorkerFailed
 from ci_bot.process.checkout import CopyReport, copy_checkout
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.identity import Identity
 
 
@@ -61,7 +62,12 @@ class Workspace:
 
 @contextmanager
 def private_workspace(
-    checkout: Path, *, parent: Path, identity: Identity | None, copy: bool
+    checkout: Path,
+    *,
+    parent: Path,
+    identity: Identity | None,
+    copy: bool,
+    deadline: Deadline | None = None,
 ) -> Iterator[Workspace]:
     """Make the directories of a run, and remove them however it ends.
 
@@ -70,6 +76,7 @@ def private_workspace(
         parent: Where the directories are made, such as the system's temporary directory.
         identity: The worker's user in the container; None keeps the current one.
         copy: Whether the worker gets a copy of the checkout (in the container) or the checkout.
+        deadline: Bounds the copy, which raises TimedOut then.
     """
     root = Path(tempfile.mkdtemp(prefix="ci-bot-", dir=parent))
     try:
@@ -83,7 +90,11 @@ def private_workspace(
                 os.chown(root / name, identity.uid, identity.gid)
         (root / "channel").mkdir(mode=0o700)
         repository = root / "repository" if copy else checkout.resolve()
-        copied = copy_checkout(checkout, repository, identity=identity) if copy else CopyReport()
+        copied = (
+            copy_checkout(checkout, repository, identity=identity, deadline=deadline)
+            if copy
+            else CopyReport()
+        )
         yield Workspace(
             root=root,
             repository=repository,

@@ -150,19 +150,17 @@ def test_head__no_repository(ground: Path) -> None:
 
 def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: Path) -> None:
     base = reads.base_of_merge(reads.head())
-    assert reads.export(base, ["models"], ground / "base", identity=None) == []
+    assert reads.export(base, ground / "base", identity=None) == []
     files = {path.relative_to(ground / "base") for path in (ground / "base").rglob("*.sql")}
     assert files == {Path("models/a.sql"), Path("models/b.sql")}
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 1"
-    assert not (ground / "base" / "README").exists()
-    reads.export(base, [], ground / "everything", identity=None)
-    assert (ground / "everything" / "README").read_text() == "y"
+    assert (ground / "base" / "README").read_text() == "y"
     assert repository.git("status", "--porcelain") == ""
 
 
 @as_root
 def test_export__belongs_to_the_worker(reads: Git, ground: Path) -> None:
-    reads.export(reads.head(), ["."], ground / "base", identity=WORKER)
+    reads.export(reads.head(), ground / "base", identity=WORKER)
     for path in (ground / "base", *(ground / "base").rglob("*")):
         assert path.stat().st_uid == WORKER.uid
 
@@ -173,7 +171,7 @@ def test_export__attributes_and_links(repository: Repository, reads: Git, ground
     (repository.root / "in").symlink_to("README")
     (repository.root / ".gitattributes").write_text(attributes)
     commit = repository.commit(README="$Format:%H$")
-    assert reads.export(commit, [], ground / "base", identity=None) == ["out"]
+    assert reads.export(commit, ground / "base", identity=None) == ["out"]
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 10"
     assert (ground / "base" / "README").read_text() == "$Format:%H$"
     assert (ground / "base" / "in").readlink() == Path("README")
@@ -212,7 +210,7 @@ def everything(reads: Git, target: Path) -> None:
     base = reads.parents(merge)[0]
     steps: list[Callable[[], object]] = [
         lambda: reads.changed_files(base, merge),
-        lambda: reads.export(base, [], target, identity=None),
+        lambda: reads.export(base, target, identity=None),
         lambda: reads.has("0" * 40),
         reads.origin,
         reads.persisted_credentials,
@@ -270,7 +268,7 @@ def test_missing_object__is_not_fetched(repository: Repository, reads: Git, grou
     blob = repository.git("rev-parse", f"{merge}:models/a.sql")
     (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(BadInput, match="could not read the checkout"):
-        reads.export(merge, [], ground / "base", identity=None)
+        reads.export(merge, ground / "base", identity=None)
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,7 @@ _SETTINGS = frozenset(
     {".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".json", ".xml"}
 )
 _SCRIPTS = frozenset({".sh", ".env", ".sql", ".jinja"})
-_BINARY = frozenset({".png", ".jpg", ".gif", ".parquet", ".zip", ".gz", ".jar", ".whl", ".pdf"})
 MAX_LINE = 2_000
-MAX_FILE = 2_000_000
 MIN_SECRET = 4
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
 
@@ -65,10 +63,8 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 def hard_coded(inputs: RuleInputs) -> Iterator[Sight]:
     """Credentials in lines that the change adds."""
     for path in inputs.changed_files or ():
-        if PurePosixPath(path).suffix.lower() in _BINARY:
-            continue
         after = inputs.text_after(path)
-        if after is None or len(after) > MAX_FILE:
+        if after is None:
             continue
         known = set((inputs.text_before(path) or "").splitlines())
         told: set[str] = set()
