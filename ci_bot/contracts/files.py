@@ -30,4 +30,6 @@ UNREAD_SUFFIXES = frozenset(
 
 def is_read(path: str) -> bool:
     """Whether some rule looks into a changed file with this path."""
-    return PurePosixPath(path).suffix.lower() not in UNREAD_SUFFIXES
+    name = PurePosixPath(path)
+    # `.env.db` is a file of variables like `.env`, and no database.
+    return name.name.startswith(".env") or name.suffix.lower() not in UNREAD_SUFFIXES

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.contracts.files import is_read
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.secret_forms import FORMS, is_sample
@@ -63,7 +64,7 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 def hard_coded(inputs: RuleInputs) -> Iterator[Sight]:
     """Credentials in lines that the change adds."""
     for path in inputs.changed_files or ():
-        after = inputs.text_after(path)
+        after = inputs.text_after(path) if is_read(path) else None
         if after is None:
             continue
         known = set((inputs.text_before(path) or "").splitlines())
