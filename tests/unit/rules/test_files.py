@@ -519,3 +519,14 @@ def test_external_model__without_audits_is_information() -> None:
     )
 
     assert rules(grown) == {"external-without-audits": "info"}
+
+
+def test_findings__of_very_many_files__are_counted_and_not_all_listed() -> None:
+    """An answer that holds them all is too large to be taken, and then nothing is told at all."""
+    many = {f"conf/a{number:05}.yaml": f"password: hunter{number}\n" for number in range(1_200)}
+    found = seen(files({}, many), "hardcoded-secret")
+    assert len(found) == 1_001
+    assert {item.severity for item in found} == {"blocker"}
+    assert [item.evidence for item in found if item.path is None] == [
+        "200 more findings of this rule, not listed."
+    ]
