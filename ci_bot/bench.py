@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,7 +43,13 @@ from ci_bot.process.launch import Identity, Launch
 from ci_bot.process.requirements import install_requirements
 from ci_bot.process.run import run_worker
 from ci_bot.process.signals import CancelToken
-from ci_bot.process.workspace import Workspace, inside, private_workspace, project_paths
+from ci_bot.process.workspace import (
+    Workspace,
+    directory_problem,
+    inside,
+    private_workspace,
+    project_paths,
+)
 from ci_bot.redaction import Redactor
 from ci_bot.surroundings import Surroundings
 
@@ -75,11 +82,15 @@ class BenchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """Who hears of the work while it goes on."""
+    """Who hears of the work while it goes on.
+
+    `on_traceback` gets the lines of the exception that the worker's failure came from.
+    """
 
     on_progress: Callable[[Progress], None]
     on_log: Callable[[str], None]
     on_cancel: Callable[[], None] = lambda: None
+    on_traceback: Callable[[list[str]], None] = lambda _lines: None
 
 
 class Bench:
@@ -131,7 +142,7 @@ class Bench:
             before.on_cancel()
             more.on_cancel()
 
-        self._listener = Listener(on_progress=progress, on_log=before.on_log, on_cancel=cancelled)
+        self._listener = replace(before, on_progress=progress, on_cancel=cancelled)
 
     @property
     def name(self) -> str:
@@ -203,6 +214,8 @@ class Bench:
             on_cancel=self._listener.on_cancel,
         )
         if isinstance(answer, FailedAnswer):
+            if answer.traceback is not None:
+                self._listener.on_traceback(self.redactor.redact(answer.traceback).splitlines())
             return answer.failure
         if not isinstance(answer, expected):
             raise WorkerFailed(
@@ -345,7 +358,7 @@ def owner(
 def repository_root(start: Path) -> Path:
     """The repository that holds `start` on a laptop; `start` itself outside of any."""
     for directory in (start, *start.parents):
-        if (directory / ".git").exists():
+        if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
             return directory
     return start
 
@@ -354,18 +367,37 @@ def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tupl
     """The repository's root and the projects relative to it, from paths typed on a command line.
 
     Raises:
-        BadInput: the projects lie in different repositories.
+        BadInput: one is no directory, or they do not lie in one repository.
     """
-    absolute = [(directory / path).resolve() for path in paths]
+    given = list(paths)
+    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    if problems:
+        raise BadInput(
+            f"{'; '.join(problems)}.",
+            hint="`--project` names the directory of a SQLMesh project.",
+            reason_code="bad_project_path",
+        )
+    absolute = [Path(os.path.realpath(directory / path)) for path in given]
     roots = {repository_root(path) for path in absolute}
-    if len(roots) == 1:
-        root = roots.pop()
-        return root, tuple(str(path.relative_to(root)) for path in absolute)
     common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
     if not common:
         raise BadInput(
-            "The projects are not in one repository.",
+            "Several projects are planned together in one git repository only, and "
+            f"{_where(given, absolute)}.",
             hint="Give projects of one checkout, or run ci-bot once for each.",
             reason_code="several_repositories",
         )
-    return common[0], tuple(str(path.relative_to(common[0])) for path in absolute)
+    return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
+
+
+def _where(given: list[str], absolute: list[Path]) -> str:
+    """Which of these projects are not where they should be, as the end of a sentence."""
+    outside = [
+        path
+        for path, place in zip(given, absolute, strict=True)
+        if not (repository_root(place) / ".git").exists()
+    ]
+    names = " and ".join(f"`{path}`" for path in outside or given)
+    if outside:
+        return f"{names} {'is' if len(outside) == 1 else 'are'} in none"
+    return f"{names} are in different ones"

@@ -21,6 +21,7 @@ def sweep_locally(
     dry_run: bool,
     max_deletions: int,
     worker_env: str,
+    timeout_minutes: int,
 ) -> int:
     """`ci-bot sweep`. Returns the exit code.
 
@@ -28,7 +29,9 @@ def sweep_locally(
         BadInput: there is no token, or no repository to ask about; nothing was looked at.
     """
     token = token_of(around.environ)
-    with local_bench(around, projects, gateway, worker_env, secrets=(token,)) as bench:
+    with local_bench(
+        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes, secrets=(token,)
+    ) as bench:
         repository = repository_of(around.environ, origin_of(bench))
         github = GitHubClient(
             repository=repository,

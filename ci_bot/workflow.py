@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_bot import activity
-from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
 from ci_bot.event import read_event
 from ci_bot.settings import Settings, from_environ
 from ci_bot.surroundings import Surroundings
@@ -38,6 +38,9 @@ def run_workflow(around: Surroundings) -> int:
         chosen = _choose(settings)
     except BotError as error:
         return _explain(error, around, ())
+    except Exception as error:
+        _fold(format_exception(error), around, ())
+        return _explain(unexpected(error), around, ())
     if isinstance(chosen, activity.Skip):
         commands = _commands(around, ())
         commands.notice(chosen.reason)
@@ -47,6 +50,9 @@ def run_workflow(around: Surroundings) -> int:
         return _perform(chosen, settings, around, secrets)
     except BotError as error:
         return _explain(error, around, secrets)
+    except Exception as error:
+        _fold(format_exception(error), around, secrets)
+        return _explain(unexpected(error), around, secrets)
 
 
 def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -92,6 +98,17 @@ def _commands(around: Surroundings, secrets: tuple[str, ...]) -> Commands:
     )
 
 
+def _fold(text: str, around: Surroundings, secrets: tuple[str, ...]) -> None:
+    """A traceback of ours, for those who mend it, in a group of the log."""
+    from ci_bot.redaction import Redactor
+
+    commands = _commands(around, ())
+    with commands.group("Traceback"):
+        for line in Redactor(secrets).redact(text).splitlines():
+            # What an exception says may be somebody else's words.
+            commands.worker_line(line)
+
+
 def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...]) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.actions.files import Outputs
@@ -116,8 +133,11 @@ def _perform(
 ) -> int:
     from ci_bot.bench import BenchOptions, Listener, open_bench
     from ci_bot.contracts.messages import Progress
+    from ci_bot.output import check_within
     from ci_bot.process.deadline import Deadline
     from ci_bot.process.signals import CancelToken, handle_signals
+    from ci_bot.process.tracebacks import TracebackFilter
+    from ci_bot.pull_request.desk import REPORT_DIRECTORY
     from ci_bot.redaction import Redactor
 
     commands = _commands(around, secrets)
@@ -125,6 +145,13 @@ def _perform(
     deadline = Deadline(inputs.timeout_minutes * 60.0, clock=around.monotonic)
     github = _github(settings, around, deadline)
     cancel = CancelToken(clock=around.monotonic)
+
+    def on_traceback(lines: list[str]) -> None:
+        with commands.group("Traceback"):
+            for line in lines:
+                commands.worker_line(line)
+
+    log = TracebackFilter(on_line=commands.worker_line, on_traceback=on_traceback)
 
     def on_progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
@@ -141,7 +168,8 @@ def _perform(
     )
     listener = Listener(
         on_progress=on_progress,
-        on_log=commands.worker_line,
+        on_log=log.line,
+        on_traceback=on_traceback,
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry() if github else None,
     )
@@ -153,6 +181,8 @@ def _perform(
             if isinstance(chosen, activity.Command | activity.PostForkReport):
                 return _without_bench(chosen, desk, github)
             try:
+                if not isinstance(chosen, activity.Sweep):
+                    check_within(options.checkout, REPORT_DIRECTORY)
                 with open_bench(
                     options, around, cancel=cancel, listener=listener, deadline=deadline
                 ) as bench:
@@ -162,7 +192,11 @@ def _perform(
                 raise
             except BotError as error:
                 return _give_up(error, chosen, settings, desk)
+            except Exception as error:
+                on_traceback(desk.redactor.redact(format_exception(error)).splitlines())
+                return _give_up(unexpected(error), chosen, settings, desk)
     finally:
+        log.close()
         commands.close()
         cancel.close()
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import ci_bot
+from ci_bot.activities.asking import asking
 from ci_bot.activities.changed import Changes, changes
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
@@ -176,8 +177,8 @@ def _ask(
     base: list[str],
     before: str | None,
 ) -> ReviewFacts | Failure:
-    return bench.review(
-        ReviewAsk(
+    with asking():
+        ask = ReviewAsk(
             projects=bench.project_directories,
             gateway=bench.gateway,
             workplace=bench.workplace,
@@ -193,7 +194,7 @@ def _ask(
             end=options.end,
             executor_hour_price=options.executor_hour_price,
         )
-    )
+    return bench.review(ask)
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:

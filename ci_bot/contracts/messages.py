@@ -16,6 +16,7 @@ from ci_bot.contracts.base import (
     Line,
     Name,
     Seconds,
+    Text,
 )
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
@@ -44,6 +45,10 @@ class Workplace(Contract):
     )
     cache_dir: Name
     scratch_dir: Name
+    own: bool = Field(
+        default=False,
+        description="The repository is the asker's own directory and no copy: its path may be told",
+    )
 
 
 class _Ask(Contract):
@@ -135,6 +140,9 @@ class FailedAnswer(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["failure"] = "failure"
     failure: Failure
+    traceback: Text | None = Field(
+        default=None, description="For the log, where the failure was none that we foresee."
+    )
 
 
 AnyAnswer = (

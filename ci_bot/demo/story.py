@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,8 @@ from ci_bot.contracts.base import short
 from ci_bot.contracts.messages import Progress
 from ci_bot.contracts.report import Report
 from ci_bot.demo.layout import DemoLayout, change_files
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
+from ci_bot.output import check_output
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.rendering.terminal import to_terminal
 from ci_bot.surroundings import Surroundings
@@ -56,16 +58,12 @@ def run_demo(around: Surroundings, keep: Path | None) -> int:
         The exit code: 0 when every chapter ended as it should.
     """
     home = (
-        (around.directory / keep).resolve()
+        Path(os.path.realpath(around.directory / keep))
         if keep
         else Path(tempfile.mkdtemp(prefix="ci-bot-demo-"))
     )
-    if keep and home.exists() and any(home.iterdir()):
-        raise BotError(
-            f"{home} is not empty.",
-            hint="Give `--keep` a new directory.",
-            reason_code="not_empty",
-        )
+    if keep:
+        _check_new(home)
     layout = DemoLayout(home)
     try:
         return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
@@ -74,6 +72,21 @@ def run_demo(around: Surroundings, keep: Path | None) -> int:
             shutil.rmtree(home, ignore_errors=True)
         else:
             print(f"\nEverything is in {home}.", file=around.out)
+
+
+def _check_new(home: Path) -> None:
+    """The demo takes a directory of its own, and nothing that is there already.
+
+    Raises:
+        BadInput: it cannot have this one.
+    """
+    check_output(home, option="--keep")
+    if home.exists() and any(home.iterdir()):
+        raise BadInput(
+            f"{home} is not empty.",
+            hint="Give `--keep` a new directory.",
+            reason_code="not_empty",
+        )
 
 
 def _tell(around: Surroundings, layout: DemoLayout) -> int:

@@ -6,6 +6,7 @@ not grow with what is read: many questions go to one.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from ci_bot.process.checkout import seal_tree
 from ci_bot.process.deadline import Deadline, no_deadline
 from ci_bot.process.git_program import GitProgram
 from ci_bot.process.identity import Identity
+from ci_bot.values import shown
 
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000
@@ -88,9 +90,27 @@ class Git:
         Raises:
             BadInput: There is no such commit, or the text looks like an option.
         """
-        if revision.startswith("-") or not revision.strip():
-            raise BadInput(f"{revision!r} is not a revision.", reason_code="bad_revision")
-        return self._commit(revision)
+        found = None
+        if revision.strip() and not revision.startswith("-"):
+            found = self._find(revision)
+        if found is None:
+            near = difflib.get_close_matches(revision, self.names(), n=3)
+            raise BadInput(
+                f"The repository has no branch, tag or commit {shown(revision)}.",
+                hint=f"Did you mean {' or '.join(f'`{name}`' for name in near)}?"
+                if near
+                else "`git branch --all` lists the branches.",
+                reason_code="bad_revision",
+            )
+        return found
+
+    def names(self) -> list[str]:
+        """The names of all branches and tags, also of those that were fetched."""
+        kinds = ["--symbolic", "--branches", "--tags", "--remotes"]
+        told = self._program.inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
+        every = told.split()
+        # `main` is what people type where only `origin/main` is there.
+        return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
 
     def parents(self, commit: str) -> list[str]:
         """The parents that a commit names, whether or not the checkout has them.
@@ -245,15 +265,19 @@ class Git:
         return sorted(found)
 
     def _commit(self, revision: str) -> str:
-        done = self._program.inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
-        sha = done.stdout.decode("ascii", "replace").strip()
-        if done.returncode != 0 or not _SHA.fullmatch(sha):
+        found = self._find(revision)
+        if found is None:
             raise BadInput(
                 f"{self._program.checkout} has no commit {revision}.",
                 hint="Run actions/checkout before this action.",
                 reason_code="no_commit",
             )
-        return sha
+        return found
+
+    def _find(self, revision: str) -> str | None:
+        done = self._program.inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
+        sha = done.stdout.decode("ascii", "replace").strip()
+        return sha if done.returncode == 0 and _SHA.fullmatch(sha) else None
 
 
 def _changed(facts: bytes, path: bytes) -> ChangedFile:

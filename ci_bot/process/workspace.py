@@ -18,6 +18,8 @@ from ci_bot.process.checkout import CopyReport, copy_checkout
 from ci_bot.process.deadline import Deadline
 from ci_bot.process.identity import Identity
 
+_LONGEST_SHOWN = 200
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -47,6 +49,7 @@ class Workspace:
             repository=str(self.repository),
             cache_dir=str(self.cache_dir),
             scratch_dir=str(self.scratch_dir),
+            own=not self.repository.is_relative_to(self.root),
         )
 
     def abandon(self) -> subprocess.Popen[bytes]:
@@ -147,10 +150,11 @@ def inside(root: Path, relative: str, *, what: str) -> Path:
     Raises:
         BadInput: The path leaves `root`, through `..`, as an absolute path, or through a link.
     """
-    top = root.resolve()
+    # Not `resolve`, which raises where a link leads to itself.
+    top = Path(os.path.realpath(root))
     if "\0" in relative or not relative.strip():
         raise BadInput(f"{what} {relative!r} is not a path.", reason_code="bad_path")
-    path = (top / relative).resolve()
+    path = Path(os.path.realpath(top / relative))
     if path != top and top not in path.parents:
         raise BadInput(
             f"{what} `{relative}` leads out of the repository.",
@@ -174,10 +178,11 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
         except BadInput as error:
             problems.append(error.message)
             continue
-        if path.is_dir():
-            found[os.path.relpath(path, root.resolve())] = None
+        problem = directory_problem(path, given)
+        if problem is None:
+            found[os.path.relpath(path, os.path.realpath(root))] = None
         else:
-            problems.append(f"Project path `{given}` is not a directory of the repository.")
+            problems.append(f"Project path {problem}.")
     if problems:
         raise BadInput(
             " ".join(problems),
@@ -185,6 +190,27 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
             reason_code="bad_project_path",
         )
     return list(found)
+
+
+def directory_problem(path: Path, given: str) -> str | None:
+    """Why a path leads to no directory, as a sentence without its full stop; None where it does.
+
+    Args:
+        given: The path as somebody has typed it.
+    """
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return None
+    except FileNotFoundError:
+        return f"`{cut(given)}` does not exist"
+    except OSError as error:
+        return f"`{cut(given)}` cannot be opened: {error.strerror}"
+    return f"`{cut(given)}` is not a directory"
+
+
+def cut(given: str) -> str:
+    """A path for a sentence."""
+    return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
 
 
 def read_inside(root: Path, relative: str, *, at_most: int) -> bytes | None:

@@ -18,14 +18,15 @@ from ci_bot.contracts.messages import (
     ReviewAsk,
     SweepAsk,
 )
-from ci_bot.errors import BotError
+from ci_bot.errors import BotError, format_exception
 from ci_bot.worker.channel import Channel
-from ci_bot.worker.problems import cancelled
+from ci_bot.worker.problems import cancelled, speakable
 from ci_bot.worker.stopping import Stop
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
 SMALL_PROJECT_FILES = 150
+MOST_CHARACTERS = 100_000
 
 Words = Callable[[], Contract]
 
@@ -122,9 +123,6 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
     from ci_bot.worker.problems import failure_of
 
     stage = {"review": "plan", "list": "sweep"}.get(ask.activity, ask.activity)
-    if not isinstance(error, BotError):
-        # The whole story goes to the log, which is masked; the reader gets the sentence.
-        sys.excepthook(type(error), error, error.__traceback__)
     # SQLMesh names the place and what is wrong there; all else has no cure that we could name.
     from_sqlmesh = type(error).__module__.startswith("sqlmesh.")
     return FailedAnswer(
@@ -135,8 +133,15 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
             hint="Correct it and push; `sqlmesh info` shows the same locally."
             if from_sqlmesh
             else None,
-        )
+        ),
+        # The whole story is for the log, which is masked; the reader gets the sentence.
+        traceback=None if isinstance(error, BotError) else story(error),
     )
+
+
+def story(error: BaseException) -> str:
+    """The traceback of an exception and of its causes; the end of it, where it is very long."""
+    return speakable(format_exception(error))[-MOST_CHARACTERS:]
 
 
 def _cancelled(ask: AnyAsk) -> FailedAnswer:

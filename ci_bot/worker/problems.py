@@ -36,7 +36,7 @@ def sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
     if _says_that_java_is_gone(error):
         return SPARK_IS_GONE
-    text = _ANSI.sub("", str(error)).strip() or type(error).__name__
+    text = _ANSI.sub("", speakable(str(error))).strip() or type(error).__name__
     text = _PY4J.sub("", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
@@ -45,6 +45,11 @@ def sentence(error: BaseException) -> str:
     causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
     shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
     return "\n".join(shown) or type(error).__name__
+
+
+def speakable(text: str) -> str:
+    """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _says_that_java_is_gone(error: BaseException) -> bool:
@@ -94,7 +99,8 @@ def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str 
 
 
 def _relative(path: Path, repository: Path) -> str:
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
+    shown = path.relative_to(repository) if path.is_relative_to(repository) else path
+    return speakable(str(shown))
 
 
 def failure_of(
@@ -123,7 +129,7 @@ def failure_of(
     if location and path is None:
         path = _relative(Path(location), repository)
     # Absolute paths of the run's private copy mean nothing to the reader.
-    message = message.replace(f"{repository}/", "")
+    message = message.replace(f"{speakable(str(repository))}/", "")
     return Failure(
         stage=stage,
         reason_code=reason_code or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
