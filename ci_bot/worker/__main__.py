@@ -89,6 +89,7 @@ def perform(
 
     def before_spark() -> None:
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
+        java.check(java.runtime(os.environ), java.spark_version())
         if not isinstance(ask, ApplyAsk):
             brief()  # catalogs are asked, and no data is read
         progress("spark", "starting Spark")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ci_bot.contracts.base import Failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
+from ci_bot.worker import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -64,12 +66,19 @@ def _says_that_java_is_gone(error: BaseException) -> bool:
     return False
 
 
-def spark_not_started(error: BaseException) -> BadInput:
-    """The failure where a Spark session could not be made: Java, a jar, or the configuration."""
+def spark_not_started(error: BaseException, environ: Mapping[str, str]) -> BadInput:
+    """The failure where a Spark session could not be made: Java, a jar, or the configuration.
+
+    Args:
+        environ: Where Spark looked for Java.
+    """
+    found, spark = java.runtime(environ), java.spark_version()
+    where = "" if found is None else f" on {found}"
     return BadInput(
-        f"Spark does not start: {sentence(root_cause(error)).splitlines()[0]}",
-        hint="Check that Java 17 runs (JAVA_HOME, or `java` on the path) and that the gateway's "
-        "`spark.*` settings fit; what Java and Spark say about it stands in the log of this run.",
+        f"Spark does not start{where}: {sentence(root_cause(error)).splitlines()[0]}",
+        hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
+        "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
+        "stands in the log of this run.",
         reason_code="spark_not_started",
     )
 
