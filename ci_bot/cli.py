@@ -320,7 +320,9 @@ def _guarded(activity: Callable[[Surroundings], int]) -> NoReturn:
 
 def _tell(error: BotError) -> int:
     """The sentence and the fix, each a line; returns the exit code."""
-    where = f"{error.path}{f', line {error.line}' if error.line else ''}: " if error.path else ""
+    where = ""
+    if error.path and error.path not in error.message:
+        where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
     click.echo(f"ci-bot: {where}{error.message}", err=True)
     if error.hint:
         click.echo(f"        {error.hint}", err=True)

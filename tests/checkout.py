@@ -11,11 +11,12 @@ GIT = shutil.which("git") or "git"
 
 
 class Repository:
-    """A checkout as actions/checkout leaves it: a merge commit of base and head."""
+    """A repository below `root`, which is made unless it is there already."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, new: bool = True) -> None:
         self.root = root
-        root.mkdir()
+        if new:
+            root.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")
         self.git("config", "user.name", "a")
         self.git("config", "user.email", "a@example.org")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +20,7 @@ from ci_bot.contracts.report import Report
 from ci_bot.demo.layout import DemoLayout, change_files
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.output import check_output
+from ci_bot.process.scratch import PREFIX, held_directory
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.rendering.terminal import to_terminal
 from ci_bot.surroundings import Surroundings
@@ -57,21 +56,20 @@ def run_demo(around: Surroundings, keep: Path | None) -> int:
     Returns:
         The exit code: 0 when every chapter ended as it should.
     """
-    home = (
-        Path(os.path.realpath(around.directory / keep))
-        if keep
-        else Path(tempfile.mkdtemp(prefix="ci-bot-demo-"))
-    )
-    if keep:
-        _check_new(home)
-    layout = DemoLayout(home)
+    if keep is None:
+        with held_directory(around.temporary, prefix=f"{PREFIX}demo-") as home:
+            return _run(around, home)
+    home = Path(os.path.realpath(around.directory / keep))
+    _check_new(home)
     try:
-        return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
+        return _run(around, home)
     finally:
-        if keep is None:
-            shutil.rmtree(home, ignore_errors=True)
-        else:
-            print(f"\nEverything is in {home}.", file=around.out)
+        print(f"\nEverything is in {home}.", file=around.out)
+
+
+def _run(around: Surroundings, home: Path) -> int:
+    layout = DemoLayout(home)
+    return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
 
 
 def _check_new(home: Path) -> None:

@@ -65,7 +65,7 @@ class TracebackFilter:
             return True
         if not self._held:
             return False
-        if _JAVA_FRAME.fullmatch(self._held[0].rstrip()):
+        if _JAVA_FRAME.fullmatch(self._held[-1].rstrip()):
             return bool(_JAVA_CAUSE.match(text))
         return self._belongs_to_python(text)
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.contracts.messages import Workplace
-from ci_bot.errors import BadInput, WorkerFailed
+from ci_bot.errors import BadInput
 from ci_bot.process.checkout import CopyReport, copy_checkout
 from ci_bot.process.deadline import Deadline
 from ci_bot.process.identity import Identity
+from ci_bot.process.scratch import held_directory
 
 _LONGEST_SHOWN = 200
 
@@ -81,8 +80,7 @@ def private_workspace(
         copy: Whether the worker gets a copy of the checkout (in the container) or the checkout.
         deadline: Bounds the copy, which raises TimedOut then.
     """
-    root = Path(tempfile.mkdtemp(prefix="ci-bot-", dir=parent))
-    try:
+    with held_directory(parent) as root:
         if identity is not None:
             # The worker passes through to what is its own; nobody else gets that far.
             os.chown(root, -1, identity.gid)
@@ -110,32 +108,6 @@ def private_workspace(
             channel=root / "channel",
             identity=identity,
             copied=copied,
-        )
-    finally:
-        remove_tree(root)
-
-
-def remove_tree(root: Path) -> None:
-    """Remove a directory that the worker could fill as it liked.
-
-    `shutil.rmtree` follows no links, but a tree that is thousands of levels deep stops it, and `rm`
-    copes with that. Directories without rights stop both, where we are not root.
-
-    Raises:
-        WorkerFailed: Something is left.
-    """
-    try:
-        with suppress(OSError, RecursionError):
-            shutil.rmtree(root)
-    finally:  # also where a signal came in between
-        for command in (["/bin/rm", "-rf"], ["/bin/chmod", "-R", "u+rwx"], ["/bin/rm", "-rf"]):
-            if root.exists():
-                subprocess.run([*command, "--", str(root)], check=False, capture_output=True)
-    if root.exists():
-        raise WorkerFailed(
-            f"The private directory {root} could not be removed.",
-            hint="Remove it by hand; it may hold a cache and files of the pull request.",
-            reason_code="workspace_left",
         )
 
 

@@ -44,8 +44,7 @@ def started() -> Iterator[list[str]]:
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     """The shop in a repository of its own."""
-    made = Repository(tmp_path / "project")
-    write_duck_shop(tmp_path)
+    made = Repository(write_duck_shop(tmp_path).project, new=False)
     made.commit()
     return made
 
