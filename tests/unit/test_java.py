@@ -135,3 +135,14 @@ def test_spark_that_does_not_start__is_told_with_its_java(tmp_path: Path) -> Non
     )
     assert (failure.hint or "").startswith("Spark 3.5 runs on Java 8, 11 and 17 (JAVA_HOME")
     assert (failure.exit_code, failure.reason_code) == (2, "spark_not_started")
+
+
+def test_private_place__comes_before_the_projects_own_options(tmp_path: Path) -> None:
+    own = {"SPARK_SUBMIT_OPTS": "-Djava.io.tmpdir=/own"}
+    private = java.in_a_private_place(own, tmp_path / "a b", metastore=False)
+    assert private == {
+        "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={tmp_path}/a b" '
+        f'"-Dderby.stream.error.file={tmp_path}/a b/derby.log" -Djava.io.tmpdir=/own'
+    }
+    with_metastore = java.in_a_private_place({}, tmp_path, metastore=True)["SPARK_SUBMIT_OPTS"]
+    assert f'"-Dderby.system.home={tmp_path}"' in with_metastore
