@@ -123,7 +123,7 @@ class Bench:
 
     @property
     def workplace(self) -> Workplace:
-        return self._workspace.workplace()
+        return self._workspace.workplace(own=self._options.own_machine)
 
     @property
     def project_directories(self) -> list[str]:

@@ -47,7 +47,7 @@ class Workplace(Contract):
     scratch_dir: Name
     own: bool = Field(
         default=False,
-        description="The repository is the asker's own directory and no copy: its path may be told",
+        description="The repository is the asker's own directory, so that its path may be told.",
     )
 
 

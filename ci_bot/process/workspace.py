@@ -42,13 +42,13 @@ class Workspace:
     identity: Identity | None
     copied: CopyReport = field(default_factory=CopyReport)
 
-    def workplace(self) -> Workplace:
-        """The part of it that the worker is told."""
+    def workplace(self, *, own: bool = False) -> Workplace:
+        """The part of it that the worker is told; `own` where the user has typed its path."""
         return Workplace(
             repository=str(self.repository),
             cache_dir=str(self.cache_dir),
             scratch_dir=str(self.scratch_dir),
-            own=not self.repository.is_relative_to(self.root),
+            own=own,
         )
 
     def abandon(self) -> subprocess.Popen[bytes]:

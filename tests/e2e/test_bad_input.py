@@ -172,7 +172,7 @@ BROKEN = {
         lambda shop: (shop.project / "config.yaml").unlink(),
         2,
         "no_config",
-        ("config.yaml or config.py", "in project", "names the directory that holds it"),
+        ("config.yaml or config.py", "in project.", "project names the directory"),
     ),
     "an unknown gateway": Broken(
         nothing_more,
