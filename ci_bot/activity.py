@@ -31,6 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from ci_bot import values
 from ci_bot.commands import Cleanup as CleanupCommand
 from ci_bot.commands import Command as CommandLine
 from ci_bot.commands import parse_command
@@ -266,7 +267,7 @@ def _dispatch(event: DispatchEvent, asked: Asked) -> Activity:
         return Cleanup(
             number=number, merged=None, closed=None, comment_id=comment_id, asked_by=actor
         )
-    plan_id = asked.plan_id or event.inputs.get("plan-id") or None
+    plan_id = asked.plan_id or _plan_id(event.inputs)
     return Apply(number=number, asked_by=actor, comment_id=comment_id, plan_id=plan_id)
 
 
@@ -336,6 +337,20 @@ def _fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
         )
 
 
+def _plan_id(inputs: Mapping[str, str]) -> str | None:
+    """The dispatch's input of that name; None where it is not given."""
+    text = inputs.get("plan-id", "")
+    if not text.strip():
+        return None
+    try:
+        return str(values.plan_id(text))
+    except ValueError as error:
+        raise BadInput(
+            f"{values.wrong('The input `plan-id`', text, error)}.",
+            hint="The comment shows the id of the reviewed plan.",
+        ) from None
+
+
 def _whole(inputs: Mapping[str, str], name: str) -> int | None:
     """A dispatch input as a positive whole number; None where it is not given."""
     text = inputs.get(name, "").strip()
@@ -343,7 +358,7 @@ def _whole(inputs: Mapping[str, str], name: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004
         raise BadInput(
-            f"The input `{name}` is not a positive whole number.",
+            f"The input `{name}` is not a positive whole number (got {values.shown(text)}).",
             hint=f"Give the number alone, for example `{name}: 17`.",
         )
     return int(text)

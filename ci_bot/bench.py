@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ from ci_bot.contracts.messages import (
 from ci_bot.contracts.report import ReviewFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 from ci_bot.errors import BadInput, WorkerFailed
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.doors import DOCKER_SOCKETS
 from ci_bot.process.environment import (
     CONTAINER_PATH,
@@ -36,12 +38,18 @@ from ci_bot.process.environment import (
     build,
     parse_worker_variables,
 )
-from ci_bot.process.git import Git
+from ci_bot.process.git import Blob, Git
 from ci_bot.process.launch import Identity, Launch
 from ci_bot.process.requirements import install_requirements
 from ci_bot.process.run import run_worker
 from ci_bot.process.signals import CancelToken
-from ci_bot.process.workspace import Workspace, inside, private_workspace, project_paths
+from ci_bot.process.workspace import (
+    Workspace,
+    directory_problem,
+    inside,
+    private_workspace,
+    project_paths,
+)
 from ci_bot.redaction import Redactor
 from ci_bot.surroundings import Surroundings
 
@@ -74,11 +82,15 @@ class BenchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """Who hears of the work while it goes on."""
+    """Who hears of the work while it goes on.
+
+    `on_traceback` gets the lines of the exception that the worker's failure came from.
+    """
 
     on_progress: Callable[[Progress], None]
     on_log: Callable[[str], None]
     on_cancel: Callable[[], None] = lambda: None
+    on_traceback: Callable[[list[str]], None] = lambda _lines: None
 
 
 class Bench:
@@ -95,8 +107,10 @@ class Bench:
         cancel: CancelToken,
         listener: Listener,
         projects: list[str],
+        deadline: Deadline,
     ) -> None:
         self._options = options
+        self.deadline = deadline
         self._workspace = workspace
         self._launch = launch
         self._around = around
@@ -105,11 +119,11 @@ class Bench:
         self._installed = False
         self.redactor = redactor
         self.projects = projects
-        self.git = Git(options.checkout, private=workspace.channel)
+        self.git = Git(options.checkout, private=workspace.channel, deadline=deadline)
 
     @property
     def workplace(self) -> Workplace:
-        return self._workspace.workplace()
+        return self._workspace.workplace(own=self._options.own_machine)
 
     @property
     def project_directories(self) -> list[str]:
@@ -128,7 +142,7 @@ class Bench:
             before.on_cancel()
             more.on_cancel()
 
-        self._listener = Listener(on_progress=progress, on_log=before.on_log, on_cancel=cancelled)
+        self._listener = replace(before, on_progress=progress, on_cancel=cancelled)
 
     @property
     def name(self) -> str:
@@ -149,18 +163,17 @@ class Bench:
         self.git.require(commit)
         shutil.rmtree(self._workspace.base, ignore_errors=True)
         # The whole tree: a project may read files beside its own directory.
-        self.git.export(commit, [], self._workspace.base, identity=self._workspace.identity)
+        self.git.export(commit, self._workspace.base, identity=self._workspace.identity)
         found = [self._workspace.base / path for path in self.projects]
         return [str(path) for path in found if path.is_dir()]
 
-    def export_before(self, commit: str, paths: Iterable[str]) -> str | None:
-        """Writes a commit's version of some files aside, for rules that compare; its directory."""
-        held = [path for path in paths if self.git.content(commit, path) is not None]
-        if not held:
+    def export_before(self, blobs: Mapping[str, Blob]) -> str | None:
+        """Writes the old side of some files aside, for rules that compare; its directory."""
+        if not blobs:
             return None
         target = self._workspace.base.with_name("before")
         shutil.rmtree(target, ignore_errors=True)
-        self.git.export(commit, held, target, identity=self._workspace.identity)
+        self.git.export_blobs(blobs, target, identity=self._workspace.identity)
         return str(target)
 
     @property
@@ -195,12 +208,14 @@ class Bench:
             redactor=self.redactor,
             on_progress=self._listener.on_progress,
             on_log=self._listener.on_log,
-            deadline_seconds=self._options.timeout_minutes * 60.0,
+            deadline=self.deadline,
             cancel=self._cancel,
             clock=self._around.monotonic,
             on_cancel=self._listener.on_cancel,
         )
         if isinstance(answer, FailedAnswer):
+            if answer.traceback is not None:
+                self._listener.on_traceback(self.redactor.redact(answer.traceback).splitlines())
             return answer.failure
         if not isinstance(answer, expected):
             raise WorkerFailed(
@@ -222,7 +237,7 @@ class Bench:
             overlay=self._workspace.overlay,
             redactor=self.redactor,
             on_log=self._listener.on_log,
-            deadline_seconds=self._options.timeout_minutes * 60.0,
+            deadline=self.deadline,
             cancel=self._cancel,
             clock=self._around.monotonic,
             repository=self._workspace.repository,
@@ -237,19 +252,29 @@ def open_bench(
     *,
     cancel: CancelToken,
     listener: Listener,
+    deadline: Deadline | None = None,
 ) -> Iterator[Bench]:
     """Prepares the private directories and the launch, and removes everything afterwards.
 
+    Args:
+        deadline: Of the whole run, where that began before; else the time begins here.
+
     Raises:
         BadInput: a path leaves the checkout, or `worker-env` names what it must not.
+        TimedOut: the deadline passed before everything was prepared.
     """
+    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=around.monotonic)
     user = around.worker_user
     identity = Identity(uid=user.uid, gid=user.gid) if user else None
     projects = project_paths(options.checkout, list(options.projects))
     variables = parse_worker_variables(options.worker_env)
     with (
         private_workspace(
-            options.checkout, parent=around.temporary, identity=identity, copy=identity is not None
+            options.checkout,
+            parent=around.temporary,
+            identity=identity,
+            copy=identity is not None,
+            deadline=deadline,
         ) as workspace,
         cancel.last_act(workspace.abandon),
     ):
@@ -287,6 +312,7 @@ def open_bench(
             cancel=cancel,
             listener=listener,
             projects=projects,
+            deadline=deadline,
         )
 
 
@@ -332,7 +358,7 @@ def owner(
 def repository_root(start: Path) -> Path:
     """The repository that holds `start` on a laptop; `start` itself outside of any."""
     for directory in (start, *start.parents):
-        if (directory / ".git").exists():
+        if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
             return directory
     return start
 
@@ -341,18 +367,37 @@ def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tupl
     """The repository's root and the projects relative to it, from paths typed on a command line.
 
     Raises:
-        BadInput: the projects lie in different repositories.
+        BadInput: one is no directory, or they do not lie in one repository.
     """
-    absolute = [(directory / path).resolve() for path in paths]
+    given = list(paths)
+    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    if problems:
+        raise BadInput(
+            f"{'; '.join(problems)}.",
+            hint="`--project` names the directory of a SQLMesh project.",
+            reason_code="bad_project_path",
+        )
+    absolute = [Path(os.path.realpath(directory / path)) for path in given]
     roots = {repository_root(path) for path in absolute}
-    if len(roots) == 1:
-        root = roots.pop()
-        return root, tuple(str(path.relative_to(root)) for path in absolute)
     common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
     if not common:
         raise BadInput(
-            "The projects are not in one repository.",
+            "Several projects are planned together in one git repository only, and "
+            f"{_where(given, absolute)}.",
             hint="Give projects of one checkout, or run ci-bot once for each.",
             reason_code="several_repositories",
         )
-    return common[0], tuple(str(path.relative_to(common[0])) for path in absolute)
+    return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
+
+
+def _where(given: list[str], absolute: list[Path]) -> str:
+    """Which of these projects are not where they should be, as the end of a sentence."""
+    outside = [
+        path
+        for path, place in zip(given, absolute, strict=True)
+        if not (repository_root(place) / ".git").exists()
+    ]
+    names = " and ".join(f"`{path}`" for path in outside or given)
+    if outside:
+        return f"{names} {'is' if len(outside) == 1 else 'are'} in none"
+    return f"{names} are in different ones"

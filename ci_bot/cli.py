@@ -1,70 +1,99 @@
-"""The commands (DESIGN 4.1). Parses, wires, and turns errors into exit codes; nothing else.
+"""The commands. Parses, wires, and turns errors into exit codes; nothing else.
 
 Heavy rooms are imported inside the commands, so that an event that needs nothing ends at once.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from ci_bot import __version__
-from ci_bot.errors import EXIT_BAD_INPUT, BotError
+from ci_bot import __version__, values
+from ci_bot.cli_values import Argument, Command, Option, Value, Word, is_verbose, verbose_option
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BotError, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PROJECT = click.option(
+    from ci_bot.surroundings import Surroundings
+
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
+    return click.option(*names, cls=Option, **more)
+
+
+_PROJECT = _option(
     "--project",
     "projects",
+    type=Value(values.path),
     multiple=True,
     required=True,
     metavar="PATH",
     help="Directory of a SQLMesh project; repeat it for several projects on one state.",
 )
-_GATEWAY = click.option("--gateway", help="SQLMesh gateway; the project's default otherwise.")
-_OUTPUT = click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write the complete files here.",
+_GATEWAY = _option(
+    "--gateway", type=Value(values.text), help="SQLMesh gateway; the project's default otherwise."
 )
-_FORMAT = click.option(
+_OUTPUT = _option(
+    "--output", type=Value(values.path), metavar="DIR", help="Write the complete files here."
+)
+_FORMAT = _option(
     "--format",
     "form",
-    type=click.Choice(["terminal", "markdown", "json"]),
+    type=Word("terminal", "markdown", "json"),
     default="terminal",
     show_default=True,
     help="What to print on stdout.",
 )
-_WORKER_ENV = click.option(
+_WORKER_ENV = _option(
     "--worker-env",
+    type=Value(values.utf8),
     default="",
     help="Names and PREFIX_* of variables that the project may see, separated by blanks.",
 )
+_PREFIX = _option(
+    "--environment-prefix",
+    type=Value(values.environment_prefix),
+    default="pr",
+    show_default=True,
+    help="PR environments are called PREFIX_<number of the PR>.",
+)
+_TIMEOUT = _option(
+    "--timeout-minutes",
+    type=Value(values.minutes, "integer"),
+    default=60,
+    show_default=True,
+    help="Time limit of the whole run.",
+)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
+@verbose_option
 def commands() -> None:
     """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark."""
 
 
-@commands.command()
+def _command(function: Callable[..., None]) -> click.Command:
+    return commands.command(cls=Command)(verbose_option(function))
+
+
+@_command
 def run() -> None:
     """The action's entry point: GitHub's environment decides what is done."""
-    import os
-
     from ci_bot.process.secrecy import keep_secrets
-    from ci_bot.surroundings import of_this_process
     from ci_bot.workflow import CREDENTIALS, run_workflow
 
-    around = of_this_process()
-
-    def begin() -> int:
+    def begin(around: Surroundings) -> int:
         # Before anything is started, and before anything of a project is read.
         keep_secrets(os.environ, CREDENTIALS)
         return run_workflow(around)
@@ -72,19 +101,30 @@ def run() -> None:
     _guarded(begin)
 
 
-@commands.command()
+@_command
 @_PROJECT
 @_GATEWAY
-@click.option("--environment", default="dev", show_default=True, help="The environment to plan.")
-@click.option(
+@_option(
+    "--environment",
+    type=Value(values.text),
+    default="dev",
+    show_default=True,
+    help="The environment to plan.",
+)
+@_option(
     "--baseline",
-    type=click.Choice(["auto", "state", "base-branch"]),
+    type=Word("auto", "state", "base-branch"),
     default="auto",
     show_default=True,
     help="What prod is taken to be.",
 )
-@click.option("--base-ref", help="The base branch, for base-branch and for the list of changes.")
+@_option(
+    "--base-ref",
+    type=Value(values.text),
+    help="The base branch, for base-branch and for the list of changes.",
+)
 @_WORKER_ENV
+@_TIMEOUT
 @_OUTPUT
 @_FORMAT
 def review(**options: Any) -> None:
@@ -94,20 +134,60 @@ def review(**options: Any) -> None:
     _locally(review_locally, options)
 
 
-@commands.command()
+@_command
 @_PROJECT
 @_GATEWAY
-@click.option("--environment", required=True, help="The environment to build; never prod.")
-@click.option("--plan-id", help="Apply only if the plan has this id (8 digits or more).")
-@click.option("--restate-model", "restate_models", multiple=True, metavar="M")
-@click.option("--start", metavar="D", help="First date to build.")
-@click.option("--end", metavar="D", help="Last date to build, at most as far as prod has got.")
-@click.option("--min-intervals", type=click.IntRange(min=0), default=0)
-@click.option("--select-model", "select_models", multiple=True, metavar="S")
-@click.option("--forward-only", is_flag=True)
-@click.option("--include-unmodified", is_flag=True, help="Views for unmodified models, too.")
-@click.option("--allow-destructive", multiple=True, metavar="M")
+@_option(
+    "--environment",
+    type=Value(values.text),
+    required=True,
+    help="The environment to build; never prod.",
+)
+@_option(
+    "--plan-id",
+    type=Value(values.plan_id),
+    help="Apply only if the plan has this id (8 digits or more).",
+)
+@_option(
+    "--restate-model",
+    "restate_models",
+    type=Value(values.text),
+    multiple=True,
+    metavar="M",
+    help="A model to rebuild in the environment; repeatable.",
+)
+@_option("--start", type=Value(values.text), metavar="D", help="First date to build.")
+@_option(
+    "--end",
+    type=Value(values.text),
+    metavar="D",
+    help="Last date to build, at most as far as prod has got.",
+)
+@_option(
+    "--min-intervals",
+    type=Value(values.intervals, "integer"),
+    default=0,
+    help="Smallest number of intervals that each changed model gets.",
+)
+@_option(
+    "--select-model",
+    "select_models",
+    type=Value(values.text),
+    multiple=True,
+    metavar="S",
+    help="A selection of models to plan, in SQLMesh's syntax; repeatable.",
+)
+@_option("--forward-only", is_flag=True, help="Plan all changes as forward-only.")
+@_option("--include-unmodified", is_flag=True, help="Views for unmodified models, too.")
+@_option(
+    "--allow-destructive",
+    type=Value(values.text),
+    multiple=True,
+    metavar="M",
+    help="A model whose destructive schema change is allowed; repeatable.",
+)
 @_WORKER_ENV
+@_TIMEOUT
 @_OUTPUT
 @_FORMAT
 def apply(**options: Any) -> None:
@@ -117,20 +197,26 @@ def apply(**options: Any) -> None:
     _locally(apply_locally, options)
 
 
-@commands.command()
+@_command
 @_PROJECT
 @_GATEWAY
-@click.option("--environment", required=True, help="The environment to remove, such as pr_17.")
-@click.option("--environment-prefix", default="pr", show_default=True)
-@click.option(
+@_option(
+    "--environment",
+    type=Value(values.text),
+    required=True,
+    help="The environment to remove, such as pr_17.",
+)
+@_PREFIX
+@_option(
     "--reclaim",
-    type=click.Choice(["auto", "never", "always"]),
+    type=Word("auto", "never", "always"),
     default="auto",
     show_default=True,
     help="What happens to the physical tables of a PR that was not merged.",
 )
-@click.option("--merged/--unmerged", default=None, help="How the PR ended.")
+@_option("--merged/--unmerged", default=None, help="How the PR ended.")
 @_WORKER_ENV
+@_TIMEOUT
 @_OUTPUT
 @_FORMAT
 def cleanup(**options: Any) -> None:
@@ -140,19 +226,20 @@ def cleanup(**options: Any) -> None:
     _locally(cleanup_locally, options)
 
 
-@commands.command()
+@_command
 @_PROJECT
 @_GATEWAY
-@click.option("--environment-prefix", default="pr", show_default=True)
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
-@click.option(
+@_PREFIX
+@_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@_option(
     "--max-deletions",
-    type=click.IntRange(min=1),
+    type=Value(values.whole(1), "integer"),
     default=20,
     show_default=True,
     help="The most environments that are removed.",
 )
 @_WORKER_ENV
+@_TIMEOUT
 def sweep(**options: Any) -> None:
     """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
     from ci_bot.local_sweep import sweep_locally
@@ -160,14 +247,15 @@ def sweep(**options: Any) -> None:
     _locally(sweep_locally, options)
 
 
-@commands.command()
+@_command
 @_PROJECT
 @_GATEWAY
 @_WORKER_ENV
-@click.option(
+@_TIMEOUT
+@_option(
     "--format",
     "form",
-    type=click.Choice(["terminal", "json"]),
+    type=Word("terminal", "json"),
     default="terminal",
     show_default=True,
     help="What to print on stdout.",
@@ -179,20 +267,17 @@ def doctor(**options: Any) -> None:
     _locally(doctor_locally, options)
 
 
-@commands.command()
-@click.option(
-    "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the demo's files here."
-)
-def demo(keep: Path | None) -> None:
+@_command
+@_option("--keep", type=Value(values.path), metavar="DIR", help="Keep the demo's files here.")
+def demo(keep: str | None) -> None:
     """The whole life of one PR on embedded Spark and state, with real data."""
     from ci_bot.demo.story import run_demo
-    from ci_bot.surroundings import of_this_process
 
-    _guarded(lambda: run_demo(of_this_process(), keep))
+    _guarded(lambda around: run_demo(around, Path(keep) if keep else None))
 
 
-@commands.command()
-@click.argument("document", type=click.Choice(["report", "apply", "cleanup"]))
+@_command
+@click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup"))
 def schema(document: str) -> None:
     """Print the JSON Schema of a file."""
     import json
@@ -213,31 +298,58 @@ def schema(document: str) -> None:
 
 
 def _locally(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
-    from ci_bot.surroundings import of_this_process
-
-    _guarded(lambda: activity(of_this_process(), **options))
+    _guarded(lambda around: activity(around, **options))
 
 
-def _guarded(activity: Callable[[], int]) -> NoReturn:
-    """Runs an activity; its errors become a sentence, a fix, and an exit code."""
+def _guarded(activity: Callable[[Surroundings], int]) -> NoReturn:
+    """Runs an activity; its errors become a sentence, a fix, and an exit code.
+
+    Whatever we did not foresee is told in the same way. Its traceback is for those who ask for it.
+    """
+    verbose = is_verbose(click.get_current_context(silent=True))
     try:
-        code = activity()
+        from ci_bot.surroundings import of_this_process
+
+        code = activity(replace(of_this_process(), verbose=verbose))
     except BotError as error:
-        click.echo(f"ci-bot: {error.message}", err=True)
-        if error.hint:
-            click.echo(f"        {error.hint}", err=True)
-        code = error.exit_code
+        code = _tell(error)
+    except BrokenPipeError:
+        # Whoever read the output has gone; the interpreter must not complain about it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = EXIT_FAILED
+    except Exception as error:
+        if verbose:
+            traceback.print_exc()
+        code = _tell(unexpected(error))
     raise SystemExit(code)
 
 
+def _tell(error: BotError) -> int:
+    """The sentence and the fix, each a line; returns the exit code."""
+    where = ""
+    if error.path and error.path not in error.message:
+        where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
+    click.echo(f"ci-bot: {where}{error.message}", err=True)
+    if error.hint:
+        click.echo(f"        {error.hint}", err=True)
+    return error.exit_code
+
+
+def _tell_usage(error: click.ClickException) -> None:
+    message = error.format_message()
+    click.echo(f"ci-bot: {message[:1].lower()}{message[1:]}", err=True)
+    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ci-bot"
+    click.echo(f"        `{path} --help` shows what it takes. Nothing was touched.", err=True)
+
+
 def main() -> None:
-    """Entry point of the console script. Wrong options are exit 2, as click has it."""
+    """Entry point of the console script. Wrong options are exit 2."""
     try:
         commands.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:
-        sys.exit(130)
+        sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        _tell_usage(error)
         sys.exit(EXIT_BAD_INPUT)
 
 

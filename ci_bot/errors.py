@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -74,6 +76,34 @@ class WorkerFailed(BotError):
     """The worker ended without an answer that can be believed."""
 
     reason_code = "worker_failed"
+
+
+class TimedOut(BotError):
+    """The run was not over when its time was."""
+
+    reason_code = "timeout"
+
+
+class Defect(BotError):
+    """Something happened that we did not foresee."""
+
+    reason_code = "defect"
+
+
+def format_exception(error: BaseException) -> str:
+    """An exception's traceback, with those of its causes."""
+    return "".join(traceback.format_exception(error))
+
+
+def unexpected(error: BaseException) -> Defect:
+    """The failure that stands for an exception of any kind: one line of it."""
+    lines = str(error).strip().splitlines()
+    told = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
+    return Defect(
+        f"Something happened that ci-bot does not know: {told}.",
+        hint="This is a defect of ci-bot: please report it with its traceback, which "
+        "`ci-bot --verbose` shows, and a workflow's log has in a group of its own.",
+    )
 
 
 class Cancelled(BotError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from ci_bot.activities import apply as applying
 from ci_bot.activities import cleanup as cleaning
@@ -19,20 +18,23 @@ from ci_bot.bench import (
     run_owner,
 )
 from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.comment import Phase
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.contracts.report import Report
 from ci_bot.decision import exit_code as decision_exit_code
-from ci_bot.errors import BotError
-from ci_bot.output import Format, write_files
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
+from ci_bot.output import Format, check_output, write_files
 from ci_bot.process.signals import CancelToken, handle_signals
+from ci_bot.process.tracebacks import TracebackFilter
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.outcome import render_apply, render_cleanup
 from ci_bot.rendering.report import render_review
 from ci_bot.rendering.terminal import to_terminal
 from ci_bot.surroundings import Surroundings
+from ci_bot.values import shown
 
 
 def review_locally(
@@ -44,12 +46,16 @@ def review_locally(
     baseline: BaselineChoice,
     base_ref: str | None,
     worker_env: str,
-    output: Path | None,
+    timeout_minutes: int,
+    output: str | None,
     form: Format,
 ) -> int:
     """`ci-bot review`."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
-        commits = local_commits(bench, base_ref)
+    _check(around, output)
+    with local_bench(
+        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+    ) as bench:
+        commits = local_commits(bench, base_ref, baseline)
         report = reviewing.review(
             bench,
             reviewing.ReviewOptions(
@@ -60,6 +66,7 @@ def review_locally(
             ),
             planned_at=around.timestamp(),
         )
+        raise_bad_input(report.failure)
         context = _context(around, bench, environment, review_phase(report))
 
         def render(budget: int | None) -> str:
@@ -87,11 +94,15 @@ def apply_locally(
     include_unmodified: bool,
     allow_destructive: tuple[str, ...],
     worker_env: str,
-    output: Path | None,
+    timeout_minutes: int,
+    output: str | None,
     form: Format,
 ) -> int:
     """`ci-bot apply`."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    _check(around, output)
+    with local_bench(
+        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+    ) as bench:
         document = applying.apply(
             bench,
             applying.ApplyOptions(
@@ -110,6 +121,7 @@ def apply_locally(
                 end=end,
             ),
         )
+        raise_bad_input(document.failure)
         context = _context(around, bench, environment, apply_phase(document.result))
 
         def render(budget: int | None) -> str:
@@ -129,11 +141,15 @@ def cleanup_locally(
     reclaim: str,
     merged: bool | None,
     worker_env: str,
-    output: Path | None,
+    timeout_minutes: int,
+    output: str | None,
     form: Format,
 ) -> int:
     """`ci-bot cleanup`."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    _check(around, output)
+    with local_bench(
+        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+    ) as bench:
         document = cleaning.cleanup(
             bench,
             cleaning.CleanupOptions(
@@ -144,6 +160,7 @@ def cleanup_locally(
                 merged=merged,
             ),
         )
+        raise_bad_input(document.failure)
         done = document.result in ("removed", "nothing_to_do")
         context = _context(around, bench, environment, "closed" if done else "cleanup_failed")
 
@@ -172,13 +189,46 @@ def apply_phase(result: str) -> Phase:
     return phases.get(result, "apply_failed")
 
 
-def local_commits(bench: Bench, base_ref: str | None) -> reviewing.Commits:
-    """The commits of a laptop's checkout; none of them is needed for a review against state."""
+def raise_bad_input(failure: Failure | None) -> None:
+    """Where input was wrong nothing was looked at, so there is nothing to report or to decide.
+
+    Raises:
+        BadInput: the failure, if it is one of that kind.
+    """
+    if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
+        raise BadInput(
+            failure.message,
+            hint=failure.hint,
+            reason_code=failure.reason_code,
+            path=failure.path,
+            line=failure.line,
+        )
+
+
+def local_commits(
+    bench: Bench, base_ref: str | None, baseline: BaselineChoice = "auto"
+) -> reviewing.Commits:
+    """The commits of a laptop's checkout; none of them is needed for a review against state.
+
+    Raises:
+        BadInput: there is no such base, or one is needed and none is named.
+    """
+    if base_ref is None and baseline == "base-branch":
+        raise BadInput(
+            "`--baseline base-branch` compares with a branch, and none is named.",
+            hint="Name it: `--base-ref main`.",
+            reason_code="no_base",
+        )
     try:
         head = bench.git.head()
-    except BotError:
+    except BadInput as error:
         if base_ref is not None:
-            raise
+            raise BadInput(
+                f"There is no git repository with a commit here, so `--base-ref` {shown(base_ref)} "
+                "names nothing.",
+                hint="Leave it out, or commit first.",
+                reason_code="no_commit",
+            ) from error
         return reviewing.Commits()
     base = bench.git.resolve(base_ref) if base_ref else None
     return reviewing.Commits(head=head, base=base)
@@ -199,6 +249,7 @@ def local_bench(
     gateway: str | None,
     worker_env: str,
     *,
+    timeout_minutes: int,
     secrets: tuple[str, ...] = (),
 ) -> Iterator[Bench]:
     """A bench on projects of the user's own; `secrets` are what the worker must not see."""
@@ -207,6 +258,12 @@ def local_bench(
 
     def log_line(line: str) -> None:
         print(line, file=around.log)
+
+    def traceback(lines: list[str]) -> None:
+        if around.verbose:
+            print(*lines, sep="\n", file=around.log)
+
+    log = TracebackFilter(on_line=log_line, on_traceback=traceback)
 
     def progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
@@ -217,10 +274,11 @@ def local_bench(
         projects=relative,
         gateway=gateway,
         worker_env=worker_env,
+        timeout_minutes=timeout_minutes,
         own_machine=True,
         secrets=secrets,
     )
-    listener = Listener(on_progress=progress, on_log=log_line)
+    listener = Listener(on_progress=progress, on_log=log.line, on_traceback=traceback)
     try:
         with (
             handle_signals(cancel),
@@ -228,7 +286,14 @@ def local_bench(
         ):
             yield bench
     finally:
+        log.close()
         cancel.close()
+
+
+def _check(around: Surroundings, output: str | None) -> None:
+    """Whether the files can be written, before anything is done that they would tell of."""
+    if output is not None:
+        check_output(around.directory / output)
 
 
 def _context(around: Surroundings, bench: Bench, environment: str, phase: Phase) -> CommentContext:
@@ -243,12 +308,10 @@ def _show(
     name: str,
     document: Report | ApplyDocument | CleanupDocument,
     render: Callable[[int | None], str],
-    output: Path | None,
+    output: str | None,
     form: Format,
 ) -> None:
     document = bench.redactor.document(document)
-    if output is not None:
-        write_files(around.directory / output, name, document, render(None))
     if form == "json":
         text = document.to_json(indent=2)
     elif form == "markdown":
@@ -256,3 +319,5 @@ def _show(
     else:
         text = to_terminal(document, project=bench.name, colour=around.out.isatty())
     print(text, file=around.out, flush=True)
+    if output is not None:
+        write_files(around.directory / output, name, document, render(None))

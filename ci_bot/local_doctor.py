@@ -16,10 +16,13 @@ def doctor_locally(
     projects: tuple[str, ...],
     gateway: str | None,
     worker_env: str,
+    timeout_minutes: int,
     form: Format,
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    with local_bench(
+        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+    ) as bench:
         document = bench.redactor.document(
             examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
         )

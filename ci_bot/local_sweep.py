@@ -6,8 +6,8 @@ from ci_bot.activities import sweep as sweeping
 from ci_bot.activities.sweep_rows import SweepOptions
 from ci_bot.github.client import GitHubClient
 from ci_bot.github.laptop import api_url_of, repository_of, token_of
-from ci_bot.github.transport import Time
 from ci_bot.github.trust import trusted
+from ci_bot.github_time import time_for_github
 from ci_bot.local import local_bench, origin_of
 from ci_bot.rendering.sweep import sweep_to_terminal
 from ci_bot.surroundings import Surroundings
@@ -22,6 +22,7 @@ def sweep_locally(
     dry_run: bool,
     max_deletions: int,
     worker_env: str,
+    timeout_minutes: int,
 ) -> int:
     """`ci-bot sweep`. Returns the exit code.
 
@@ -29,18 +30,15 @@ def sweep_locally(
         BadInput: there is no token, or no repository to ask about; nothing was looked at.
     """
     token = token_of(around.environ)
-    with local_bench(around, projects, gateway, worker_env, secrets=(token,)) as bench:
+    with local_bench(
+        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes, secrets=(token,)
+    ) as bench:
         repository = repository_of(around.environ, origin_of(bench))
         github = GitHubClient(
             repository=repository,
             token=token,
             api_url=api_url_of(around.environ),
-            time=Time(
-                now=lambda: around.utc_now().timestamp(),
-                monotonic=around.monotonic,
-                sleep=around.sleep,
-                jitter=around.jitter,
-            ),
+            time=time_for_github(around, bench.deadline),
             trust=trusted(around.environ),
         )
         swept = sweeping.sweep(

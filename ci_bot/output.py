@@ -1,12 +1,17 @@
-"""Where results go: files, the terminal, or one JSON document on stdout (DESIGN 4.1)."""
+"""Where results go: files, the terminal, or one JSON document on stdout."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from ci_bot.contracts.base import Contract
-from ci_bot.errors import BadInput
+from ci_bot.errors import BadInput, BotError
 
 Format = Literal["terminal", "markdown", "json"]
 
@@ -15,15 +20,122 @@ def write_files(directory: Path, name: str, document: Contract, markdown: str) -
     """Writes NAME.json and NAME.md, both complete, into `directory`, which is created.
 
     Raises:
-        BadInput: the directory cannot be written.
+        BotError: the directory cannot be written any more; see `check_output`.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{name}.json").write_text(document.to_json(indent=2) + "\n", encoding="utf-8")
-        (directory / f"{name}.md").write_text(markdown, encoding="utf-8")
+        for file, content in _files(name, document, markdown).items():
+            (directory / file).write_bytes(content)
+    except OSError as error:
+        raise _not_written(directory, error) from error
+
+
+def check_output(directory: Path, *, option: str = "--output") -> None:
+    """Tries whether files could be written there, before anything is done. Leaves nothing.
+
+    Raises:
+        BadInput: it could not.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_nearest(directory)):
+            pass
     except OSError as error:
         raise BadInput(
-            f"The report cannot be written to {directory}: {error.strerror}.",
-            hint="Choose a directory that can be written with `--output`.",
+            f"No file can be written to {directory}: {_why(error)}.",
+            hint=f"Name a directory that can be written, with `{option}`.",
             reason_code="output",
         ) from error
+
+
+def write_within(
+    workspace: Path, folder: str, name: str, document: Contract, markdown: str
+) -> bytes:
+    """The same into `folder` of a workspace whose content is not ours; returns the JSON.
+
+    Nothing that somebody has put there is followed or written through: a link in place of the
+    folder is refused, and files are replaced, not opened. What is written belongs to the owner of
+    the workspace, also where we are root and the workspace is not: the next checkout, as that
+    owner, has to be able to remove it.
+
+    Raises:
+        BotError: it cannot be written there.
+    """
+    files = _files(name, document, markdown)
+    try:
+        owner = workspace.stat()
+        with suppress(FileExistsError):
+            (workspace / folder).mkdir()
+        place = os.open(workspace / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _give(place, owner)
+            for file, content in files.items():
+                _replace(place, file, content, owner)
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise _not_written(workspace / folder, error) from error
+    return files[f"{name}.json"]
+
+
+def check_within(workspace: Path, folder: str) -> None:
+    """Whether `write_within` may write there, before anything is done.
+
+    Raises:
+        BadInput: somebody has put something else in place of the folder, or it is not writable.
+    """
+    place = workspace / folder
+    if os.path.lexists(place) and not stat.S_ISDIR(place.lstat().st_mode):
+        raise BadInput(
+            f"`{folder}` in the checkout is no directory, and the report is written to one of that "
+            "name.",
+            hint=f"Take `{folder}` out of the repository.",
+            reason_code="output",
+        )
+    check_output(place)
+
+
+def _nearest(directory: Path) -> Path:
+    """The directory itself, or the one above it that is there."""
+    for path in (directory, *directory.parents):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.lstat()
+            return path
+    return directory
+
+
+def _files(name: str, document: Contract, markdown: str) -> dict[str, bytes]:
+    json_text = document.to_json(indent=2) + "\n"
+    return {f"{name}.json": json_text.encode("utf-8"), f"{name}.md": markdown.encode("utf-8")}
+
+
+def _replace(place: int, file: str, content: bytes, owner: os.stat_result) -> None:
+    """Puts a new file into the open directory `place`, over whatever has this name."""
+    part = f".{file}.part"
+    with suppress(FileNotFoundError):
+        os.unlink(part, dir_fd=place)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(part, flags, 0o644, dir_fd=place), "wb") as opened:
+        _give(opened.fileno(), owner)
+        opened.write(content)
+    os.rename(part, file, src_dir_fd=place, dst_dir_fd=place)
+
+
+def _give(handle: int, owner: os.stat_result) -> None:
+    """Makes what we have made the owner's; what is somebody else's stays theirs."""
+    now = os.fstat(handle)
+    if os.geteuid() == 0 and now.st_uid == 0 and owner.st_uid != 0:
+        os.fchown(handle, owner.st_uid, owner.st_gid)
+
+
+def _not_written(directory: Path, error: OSError) -> BotError:
+    return BotError(
+        f"The report could not be written to {directory}: {_why(error)}.",
+        hint="What was done stays done; only its files are missing.",
+        reason_code="output",
+    )
+
+
+def _why(error: OSError) -> str:
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return "a file is in the way"
+    return error.strerror or type(error).__name__

@@ -8,12 +8,12 @@ is done.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from ci_bot import values
 from ci_bot.activity import MODES, Mode
 from ci_bot.errors import BadInput
 
@@ -33,65 +33,7 @@ def env_name(input_name: str) -> str:
     return PREFIX + input_name.upper().replace("-", "_")
 
 
-def _text(value: str) -> str:
-    return value.strip()
-
-
-def _lines(value: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in value.splitlines() if line.strip())
-
-
-def _names(value: str) -> tuple[str, ...]:
-    return tuple(part for part in re.split(r"[\s,]+", value) if part)
-
-
-def _flag(value: str) -> bool:
-    if value.strip() not in ("true", "false"):
-        raise ValueError("must be `true` or `false`")
-    return value.strip() == "true"
-
-
-def _whole(minimum: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        text = value.strip()
-        if not (text.isascii() and text.isdigit() and len(text) < 19):  # noqa: PLR2004 - 64 bits
-            raise ValueError("must be a whole number")
-        if int(text) < minimum:
-            raise ValueError(f"must be at least {minimum}")
-        return int(text)
-
-    return parse
-
-
-def _number(value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        raise ValueError("must be a number") from None
-    if not 0 <= number < float("inf"):
-        raise ValueError("must be a number from 0 up")
-    return number
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        if value.strip() not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
-        return value.strip()
-
-    return parse
-
-
-def _matching(pattern: str, what: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        if not re.fullmatch(pattern, value.strip()):
-            raise ValueError(what)
-        return value.strip()
-
-    return parse
-
-
-def _input(default: Any, parse: Callable[[str], Any]) -> Any:
+def _input(default: Any, parse: values.Parse) -> Any:
     return field(default=default, metadata={"parse": parse})
 
 
@@ -99,39 +41,35 @@ def _input(default: Any, parse: Callable[[str], Any]) -> Any:
 class Inputs:
     """The inputs of the action (DESIGN 4.5); the fields are their names with underscores."""
 
-    github_token: str = field(default="", repr=False, metadata={"parse": _text})
-    project: tuple[str, ...] = _input((".",), _lines)
-    gateway: str | None = _input(None, _text)
-    mode: Mode = _input("auto", _one_of(*MODES))
-    environment_prefix: str = _input(
-        "pr", _matching(r"[a-z][a-z0-9_]{0,30}", "must be lower case letters, digits and `_`")
-    )
-    baseline: Baseline = _input("auto", _one_of("auto", "state", "base-branch"))
-    requirements: str | None = _input(None, _text)
-    worker_env: str = _input("", str)
-    select_model: tuple[str, ...] = _input((), _names)
-    restate_model: tuple[str, ...] = _input((), _names)
-    start: str | None = _input(None, _text)
-    end: str | None = _input(None, _text)
-    min_intervals: int = _input(0, _whole(0))
-    preview_start: str | None = _input(None, _text)
-    forward_only: bool = _input(False, _flag)
-    allow_destructive: tuple[str, ...] = _input((), _names)
-    override_reason: str | None = _input(None, _text)
-    plan_id: str | None = _input(
-        None, _matching(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")
-    )
-    pr_number: int | None = _input(None, _whole(1))
-    comment_id: int | None = _input(None, _whole(1))
-    fail_on: FailOn = _input("blocker", _one_of("blocker", "high", "never"))
-    max_intervals: int | None = _input(None, _whole(0))
-    max_executor_hours: float | None = _input(None, _number)
-    diff_tolerance: float = _input(0.0, _number)
-    table_diff: bool = _input(True, _flag)
-    reclaim: Reclaim = _input("auto", _one_of("auto", "never", "always"))
-    max_deletions: int = _input(20, _whole(1))
-    executor_hour_price: float | None = _input(None, _number)
-    timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, _whole(1))
+    github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
+    project: tuple[str, ...] = _input((".",), values.lines)
+    gateway: str | None = _input(None, values.text)
+    mode: Mode = _input("auto", values.one_of(*MODES))
+    environment_prefix: str = _input("pr", values.environment_prefix)
+    baseline: Baseline = _input("auto", values.one_of("auto", "state", "base-branch"))
+    requirements: str | None = _input(None, values.text)
+    worker_env: str = _input("", values.utf8)
+    select_model: tuple[str, ...] = _input((), values.names)
+    restate_model: tuple[str, ...] = _input((), values.names)
+    start: str | None = _input(None, values.text)
+    end: str | None = _input(None, values.text)
+    min_intervals: int = _input(0, values.intervals)
+    preview_start: str | None = _input(None, values.text)
+    forward_only: bool = _input(False, values.flag)
+    allow_destructive: tuple[str, ...] = _input((), values.names)
+    override_reason: str | None = _input(None, values.text)
+    plan_id: str | None = _input(None, values.plan_id)
+    pr_number: int | None = _input(None, values.whole(1))
+    comment_id: int | None = _input(None, values.whole(1))
+    fail_on: FailOn = _input("blocker", values.one_of("blocker", "high", "never"))
+    max_intervals: int | None = _input(None, values.whole(0))
+    max_executor_hours: float | None = _input(None, values.number())
+    diff_tolerance: float = _input(0.0, values.number(1.0))
+    table_diff: bool = _input(True, values.flag)
+    reclaim: Reclaim = _input("auto", values.one_of("auto", "never", "always"))
+    max_deletions: int = _input(20, values.whole(1))
+    executor_hour_price: float | None = _input(None, values.number())
+    timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
 
     @classmethod
     def names(cls) -> list[str]:
@@ -189,22 +127,21 @@ def from_environ(environ: Mapping[str, str]) -> Settings:
 
 
 def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
-    values: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for item in fields(Inputs):
         name = item.name.replace("_", "-")
         given = environ.get(env_name(name), "")
         if not given.strip():
             continue  # the runner sets every input, empty where it was not given
         try:
-            values[item.name] = item.metadata["parse"](given)
+            found[item.name] = item.metadata["parse"](given)
         except ValueError as error:
-            shown = "" if name == "github-token" else f" (got {given.strip()[:60]!r})"
-            problems.append(f"input `{name}` {error}{shown}")
+            problems.append(values.wrong(f"input `{name}`", given, error))
     known = {env_name(name) for name in Inputs.names()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in _OURS:
             problems.append(f"`{name}` is not an input of this action")
-    return Inputs(**values)
+    return Inputs(**found)
 
 
 # No inputs of the action: set by the image, or on a machine without it.
@@ -215,13 +152,14 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
     def need(name: str) -> str:
         value = environ.get(name, "").strip()
         if not value:
-            problems.append(f"{name} is not set; `ci-bot run` belongs into a GitHub workflow")
+            missing.append(name)
         return value
 
+    missing: list[str] = []
     api_url = environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
     _check_url("GITHUB_API_URL", api_url, problems)
     server_url = environ.get("GITHUB_SERVER_URL", "").strip() or "https://github.com"
-    return Runner(
+    runner = Runner(
         repository=need("GITHUB_REPOSITORY"),
         api_url=api_url,
         server_url=server_url,
@@ -235,14 +173,25 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
         output=environ.get("GITHUB_OUTPUT") or None,
         step_summary=environ.get("GITHUB_STEP_SUMMARY") or None,
     )
+    if missing:
+        problems.append(
+            f"{', '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set, and `ci-bot run` "
+            "is for GitHub workflows only; anywhere else use `ci-bot review` and the others"
+        )
+    return runner
 
 
 def _check_url(name: str, url: str, problems: list[str]) -> None:
     """https, or plain HTTP on loopback, where tests and proxies of the runner live."""
-    parts = urlsplit(url)
-    plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
-    if not parts.hostname or (parts.scheme != "https" and not plain):
-        problems.append(f"{name} is {url!r}, which is no https address")
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket that is never closed, and the like
+        fine = False
+    else:
+        plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
+        fine = bool(parts.hostname) and (parts.scheme == "https" or plain)
+    if not fine:
+        problems.append(f"{name} is {values.shown(url)}, which is no https address")
 
 
 def _digits(environ: Mapping[str, str], name: str, default: int) -> int:

@@ -51,6 +51,7 @@ class Surroundings:
         sleep: Waits some seconds.
         token: A new unguessable word at every call.
         jitter: A random number from 0 up to 1, for spreading retries.
+        verbose: Whether the person at the terminal wants to see tracebacks.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -65,6 +66,7 @@ class Surroundings:
     sleep: Callable[[float], None]
     token: Callable[[], str]
     jitter: Callable[[], float]
+    verbose: bool = False
 
     def timestamp(self) -> str:
         """Now, ISO 8601 in UTC, to the second."""
@@ -72,10 +74,22 @@ class Surroundings:
 
 
 def of_this_process() -> Surroundings:
-    """The real machine."""
+    """The real machine.
+
+    Raises:
+        BadInput: The current directory is gone.
+    """
+    try:
+        directory = Path.cwd()
+    except FileNotFoundError as error:
+        raise BadInput(
+            "The current directory does not exist any more.",
+            hint="Change to another one.",
+            reason_code="bad_path",
+        ) from error
     return Surroundings(
         environ=dict(os.environ),
-        directory=Path.cwd(),
+        directory=directory,
         out=sys.stdout,
         log=sys.stderr,
         python=sys.executable,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_bot import activity
-from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
 from ci_bot.event import read_event
 from ci_bot.settings import ALLOW_UNCAGED, Settings, env_name, from_environ
 from ci_bot.surroundings import Surroundings
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ci_bot.bench import Bench
     from ci_bot.github.client import GitHubClient
     from ci_bot.github.port import GitHub
+    from ci_bot.process.deadline import Deadline
     from ci_bot.pull_request.desk import Desk
     from ci_bot.redaction import Redactor
 
@@ -40,6 +41,9 @@ def run_workflow(around: Surroundings) -> int:
         chosen = _choose(settings)
     except BotError as error:
         return _explain(error, around, ())
+    except Exception as error:
+        _fold(format_exception(error), around, ())
+        return _explain(unexpected(error), around, ())
     if isinstance(chosen, activity.Skip):
         commands = _commands(around, ())
         commands.notice(chosen.reason)
@@ -49,6 +53,9 @@ def run_workflow(around: Surroundings) -> int:
         return _perform(chosen, settings, around, secrets)
     except BotError as error:
         return _explain(error, around, secrets)
+    except Exception as error:
+        _fold(format_exception(error), around, secrets)
+        return _explain(unexpected(error), around, secrets)
 
 
 def _check_cage(around: Surroundings) -> None:
@@ -121,6 +128,17 @@ def _commands(around: Surroundings, secrets: tuple[str, ...]) -> Commands:
     )
 
 
+def _fold(text: str, around: Surroundings, secrets: tuple[str, ...]) -> None:
+    """A traceback of ours, for those who mend it, in a group of the log."""
+    from ci_bot.redaction import Redactor
+
+    commands = _commands(around, ())
+    with commands.group("Traceback"):
+        for line in Redactor(secrets).redact(text).splitlines():
+            # What an exception says may be somebody else's words.
+            commands.worker_line(line)
+
+
 def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...]) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.actions.files import Outputs
@@ -145,13 +163,25 @@ def _perform(
 ) -> int:
     from ci_bot.bench import BenchOptions, Listener, open_bench
     from ci_bot.contracts.messages import Progress
+    from ci_bot.output import check_within
+    from ci_bot.process.deadline import Deadline
     from ci_bot.process.signals import CancelToken, handle_signals
+    from ci_bot.process.tracebacks import TracebackFilter
+    from ci_bot.pull_request.desk import REPORT_DIRECTORY
     from ci_bot.redaction import Redactor
 
     commands = _commands(around, secrets)
     inputs = settings.inputs
-    github = _github(settings, around)
+    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=around.monotonic)
+    github = _github(settings, around, deadline)
     cancel = CancelToken(clock=around.monotonic)
+
+    def on_traceback(lines: list[str]) -> None:
+        with commands.group("Traceback"):
+            for line in lines:
+                commands.worker_line(line)
+
+    log = TracebackFilter(on_line=commands.worker_line, on_traceback=on_traceback)
 
     def on_progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
@@ -168,7 +198,8 @@ def _perform(
     )
     listener = Listener(
         on_progress=on_progress,
-        on_log=commands.worker_line,
+        on_log=log.line,
+        on_traceback=on_traceback,
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry() if github else None,
     )
@@ -180,14 +211,22 @@ def _perform(
             if isinstance(chosen, activity.Command | activity.PostForkReport):
                 return _without_bench(chosen, desk, github)
             try:
-                with open_bench(options, around, cancel=cancel, listener=listener) as bench:
+                if not isinstance(chosen, activity.Sweep):
+                    check_within(options.checkout, REPORT_DIRECTORY)
+                with open_bench(
+                    options, around, cancel=cancel, listener=listener, deadline=deadline
+                ) as bench:
                     desk.redactor = bench.redactor
                     return _dispatch(chosen, settings, desk, bench, github)
             except Cancelled:
                 raise
             except BotError as error:
                 return _give_up(error, chosen, settings, desk)
+            except Exception as error:
+                on_traceback(desk.redactor.redact(format_exception(error)).splitlines())
+                return _give_up(unexpected(error), chosen, settings, desk)
     finally:
+        log.close()
         commands.close()
         cancel.close()
 
@@ -209,23 +248,18 @@ def _give_up(error: BotError, chosen: activity.Activity, settings: Settings, des
     raise error
 
 
-def _github(settings: Settings, around: Surroundings) -> GitHubClient | None:
+def _github(settings: Settings, around: Surroundings, deadline: Deadline) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
     from ci_bot.github.client import GitHubClient
-    from ci_bot.github.transport import Time
     from ci_bot.github.trust import trusted
+    from ci_bot.github_time import time_for_github
 
     return GitHubClient(
         repository=settings.runner.repository,
         token=settings.inputs.github_token,
         api_url=settings.runner.api_url,
-        time=Time(
-            now=lambda: around.utc_now().timestamp(),
-            monotonic=around.monotonic,
-            sleep=around.sleep,
-            jitter=around.jitter,
-        ),
+        time=time_for_github(around, deadline),
         trust=trusted(around.environ),
     )
 

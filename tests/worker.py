@@ -18,6 +18,7 @@ from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import Progress
 from ci_bot.contracts.report import Report
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.signals import CancelToken
 from ci_bot.surroundings import of_this_process
 from tests.projects import Shop
@@ -45,14 +46,22 @@ class Client:
             checkout=root, projects=tuple(projects), own_machine=True, timeout_minutes=5, **options
         )
         self.heard = Heard()
+        self.patience_seconds: float | None = None
 
     def _with(self, action: Any) -> Any:
         around = of_this_process()
         cancel = CancelToken(clock=time.monotonic)
         self.heard = Heard()
         listener = Listener(on_progress=self.heard.progress.append, on_log=self.heard.log.append)
+        deadline = (
+            None
+            if self.patience_seconds is None
+            else Deadline(self.patience_seconds, clock=time.monotonic)
+        )
         try:
-            with open_bench(self._options, around, cancel=cancel, listener=listener) as bench:
+            with open_bench(
+                self._options, around, cancel=cancel, listener=listener, deadline=deadline
+            ) as bench:
                 return action(bench)
         finally:
             cancel.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import ci_bot
+from ci_bot.activities.asking import asking
 from ci_bot.bench import Bench, Listener
 from ci_bot.contracts.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.base import Failure, Versions
@@ -37,6 +38,7 @@ def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
     """Applies, or says in the document why not; also where the run was cancelled meanwhile.
 
     Raises:
+        BadInput: the request cannot be put to a worker.
         Cancelled: before the worker was started.
     """
     last: list[Progress] = []
@@ -46,20 +48,21 @@ def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
             last[:] = [step]
 
     bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
-    ask = ApplyAsk(
-        projects=bench.project_directories,
-        gateway=bench.gateway,
-        workplace=bench.workplace,
-        owner=options.owner,
-        environment=options.environment,
-        plan_id=options.plan_id,
-        reviewed=options.reviewed,
-        window=options.window,
-        flags=options.flags,
-        start=options.start,
-        end=options.end,
-        table_diff=options.table_diff,
-    )
+    with asking():
+        ask = ApplyAsk(
+            projects=bench.project_directories,
+            gateway=bench.gateway,
+            workplace=bench.workplace,
+            owner=options.owner,
+            environment=options.environment,
+            plan_id=options.plan_id,
+            reviewed=options.reviewed,
+            window=options.window,
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            table_diff=options.table_diff,
+        )
     try:
         answer = bench.apply(ask)
     except WorkerCancelled as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import ci_bot
+from ci_bot.activities.asking import asking
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.cleanup import CleanupDocument
@@ -28,19 +29,21 @@ def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
     """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
 
     Raises:
+        BadInput: the request cannot be put to a worker.
         Cancelled: before the worker was started.
     """
-    ask = CleanupAsk(
-        projects=bench.project_directories,
-        gateway=bench.gateway,
-        workplace=bench.workplace,
-        owner=options.owner,
-        environment=options.environment,
-        environment_prefix=options.environment_prefix,
-        reclaim=options.reclaim,
-        merged=options.merged,
-        proven_by_marker=options.proven_by_marker,
-    )
+    with asking():
+        ask = CleanupAsk(
+            projects=bench.project_directories,
+            gateway=bench.gateway,
+            workplace=bench.workplace,
+            owner=options.owner,
+            environment=options.environment,
+            environment_prefix=options.environment_prefix,
+            reclaim=options.reclaim,
+            merged=options.merged,
+            proven_by_marker=options.proven_by_marker,
+        )
     try:
         answer = bench.cleanup(ask)
     except WorkerCancelled as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ci_bot
+from ci_bot.activities.asking import asking
 from ci_bot.bench import Bench, owner
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.doctor import DoctorDocument
@@ -17,14 +18,14 @@ def doctor(bench: Bench, *, owner_name: str) -> DoctorDocument:
     Raises:
         WorkerFailed: it gave no answer.
     """
-    answer = bench.doctor(
-        DoctorAsk(
+    with asking():
+        ask = DoctorAsk(
             projects=bench.project_directories,
             gateway=bench.gateway,
             workplace=bench.workplace,
             owner=owner(owner_name),
         )
-    )
+    answer = bench.doctor(ask)
     return answer if isinstance(answer, DoctorDocument) else failed_document(answer)
 
 

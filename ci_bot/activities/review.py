@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import ci_bot
+from ci_bot.activities.asking import asking
+from ci_bot.activities.changed import Changes, changes
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.identity import PlanFlags
@@ -20,8 +22,7 @@ from ci_bot.contracts.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.report import Baseline, Project, Report, ReviewFacts
-from ci_bot.decision import BotFacts, ChangedFile, Limits, code_that_runs_on_load, judge
-from ci_bot.process.git import ChangedFile as GitFile
+from ci_bot.decision import BotFacts, Limits, code_that_runs_on_load, judge
 from ci_bot.process.git import Git
 
 # Failures of `state` that a base-branch review can do without.
@@ -55,15 +56,17 @@ class ReviewOptions:
 
 def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it."""
-    changed = _changed_files(bench.git, options.commits)
-    facts, baseline = _facts(bench, options, changed)
+    changed = _changed(bench.git, options.commits)
+    # Before the worker is asked: an answer that came in time must not be lost to this.
     on_load = (
-        code_that_runs_on_load(_with_content(bench.git, options.commits, changed), bench.projects)
+        code_that_runs_on_load(changed.contents(bench.git, bench.projects), bench.projects)
         if changed is not None
         else []
     )
+    facts, baseline = _facts(bench, options, changed)
     bot = BotFacts(
-        changed_files=tuple(file.path for file in changed) if changed is not None else None,
+        changed_files=tuple(changed.paths) if changed is not None else None,
+        too_large=changed.too_large if changed is not None else (),
         conflict=options.conflict,
         code_on_load=tuple(on_load),
         fork=options.fork,
@@ -129,32 +132,20 @@ def _report(
     )
 
 
-def _changed_files(git: Git, commits: Commits) -> list[GitFile] | None:
+def _changed(git: Git, commits: Commits) -> Changes | None:
     """The pull request's own changes: the base branch against the merge commit."""
     new = commits.merge or commits.head
     if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
         return None
-    return git.changed_files(commits.base, new)
-
-
-def _with_content(git: Git, commits: Commits, changed: list[GitFile] | None) -> list[ChangedFile]:
-    new = commits.merge or commits.head
-    found = []
-    for file in changed or ():
-        before = git.content(commits.base, file.path) if commits.base else None
-        after = git.content(new, file.path) if new else None
-        found.append(ChangedFile(path=file.path, before=before, after=after))
-    return found
+    return changes(git, commits.base, new)
 
 
 def _facts(
-    bench: Bench, options: ReviewOptions, changed: list[GitFile] | None
+    bench: Bench, options: ReviewOptions, changed: Changes | None
 ) -> tuple[ReviewFacts, Baseline]:
     if options.baseline == "base-branch":
         return _ask_base(bench, options, changed)
-    before = None
-    if options.commits.base is not None and changed:
-        before = bench.export_before(options.commits.base, [file.path for file in changed])
+    before = bench.export_before(changed.before()) if changed is not None else None
     answer = _ask(bench, options, changed, baseline="state", base=[], before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline
@@ -168,7 +159,7 @@ def _facts(
 
 
 def _ask_base(
-    bench: Bench, options: ReviewOptions, changed: list[GitFile] | None
+    bench: Bench, options: ReviewOptions, changed: Changes | None
 ) -> tuple[ReviewFacts, Baseline]:
     base = bench.export_base(options.commits.base) if options.commits.base else []
     before = bench.base_directory if base else None
@@ -181,14 +172,14 @@ def _ask_base(
 def _ask(
     bench: Bench,
     options: ReviewOptions,
-    changed: list[GitFile] | None,
+    changed: Changes | None,
     *,
     baseline: BaselineChoice,
     base: list[str],
     before: str | None,
 ) -> ReviewFacts | Failure:
-    return bench.review(
-        ReviewAsk(
+    with asking():
+        ask = ReviewAsk(
             projects=bench.project_directories,
             gateway=bench.gateway,
             workplace=bench.workplace,
@@ -197,14 +188,15 @@ def _ask(
             baseline=baseline,
             base_projects=base,
             before_dir=before,
-            changed_files=[file.path for file in changed] if changed is not None else None,
+            changed_files=changed.paths if changed is not None else None,
+            unread_files=list(changed.too_large) if changed is not None else [],
             flags=options.flags,
             start=options.start,
             end=options.end,
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
         )
-    )
+    return bench.review(ask)
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:

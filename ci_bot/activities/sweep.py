@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ci_bot.activities.asking import asking
 from ci_bot.activities.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.bench import Bench, owner
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import ListAsk, SweepAsk
 from ci_bot.contracts.sweep import SweepDocument, SweepReport, SweepTarget
-from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, WorkerFailed
+from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, TimedOut, WorkerFailed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +76,15 @@ def sweep(
     Raises:
         BotError: the list could not be made, or GitHub did not answer; nothing was touched.
     """
-    listed = bench.environments(
-        ListAsk(
+    with asking():
+        question = ListAsk(
             projects=bench.project_directories,
             gateway=bench.gateway,
             workplace=bench.workplace,
             owner=owner(options.owner, run=options.run),
             environment_prefix=options.environment_prefix,
         )
-    )
+    listed = bench.environments(question)
     if isinstance(listed, Failure):
         raise _error(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
@@ -125,21 +126,24 @@ def _remove(
     bench: Bench, options: SweepOptions, chosen: list[Row]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
-    ask = SweepAsk(
-        projects=bench.project_directories,
-        gateway=bench.gateway,
-        workplace=bench.workplace,
-        owner=owner(options.owner, run=options.run),
-        environment_prefix=options.environment_prefix,
-        reclaim=options.reclaim,
-        targets=[
-            SweepTarget(environment=row.environment, pr_number=row.number or 0, merged=row.merged)
-            for row in chosen
-        ],
-    )
+    with asking():
+        ask = SweepAsk(
+            projects=bench.project_directories,
+            gateway=bench.gateway,
+            workplace=bench.workplace,
+            owner=owner(options.owner, run=options.run),
+            environment_prefix=options.environment_prefix,
+            reclaim=options.reclaim,
+            targets=[
+                SweepTarget(
+                    environment=row.environment, pr_number=row.number or 0, merged=row.merged
+                )
+                for row in chosen
+            ],
+        )
     try:
         answer: SweepDocument | Failure = bench.sweep(ask)
-    except WorkerFailed as error:
+    except (WorkerFailed, TimedOut) as error:
         # Out of time, it has told how far it got.
         told = getattr(error, "answer", None)
         return told.cleanups if isinstance(told, SweepDocument) else [], _failure(error)

@@ -35,6 +35,9 @@ Seconds = Annotated[float, Field(ge=0, description="A duration in seconds.")]
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0, description="A size in bytes.")]
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
+FilePath = Annotated[
+    str, Field(min_length=1, max_length=4_096, description="Relative to the repository's root.")
+]
 Text = Annotated[str, Field(max_length=200_000)]
 Line = Annotated[str, Field(max_length=4_000, description="One sentence or one statement.")]
 
@@ -73,7 +76,7 @@ class Failure(Contract):
     message: Text = Field(description="One clear sentence (more lines only for parser output).")
     hint: Text | None = Field(default=None, description="What to do next.")
     model: Name | None = None
-    path: Name | None = None
+    path: FilePath | None = None
     line: Count | None = None
 
 

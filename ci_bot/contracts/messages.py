@@ -7,7 +7,17 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from ci_bot.contracts.apply import ApplyDocument
-from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Count, Failure, Line, Name, Seconds
+from ci_bot.contracts.base import (
+    SCHEMA_VERSION,
+    Contract,
+    Count,
+    Failure,
+    FilePath,
+    Line,
+    Name,
+    Seconds,
+    Text,
+)
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
@@ -35,6 +45,10 @@ class Workplace(Contract):
     )
     cache_dir: Name
     scratch_dir: Name
+    own: bool = Field(
+        default=False,
+        description="The repository is the asker's own directory, so that its path may be told.",
+    )
 
 
 class _Ask(Contract):
@@ -52,9 +66,12 @@ class ReviewAsk(_Ask):
     base_projects: list[Name] = Field(
         default_factory=list, description="The base branch's project directories, if exported."
     )
-    changed_files: list[Name] | None = Field(
+    changed_files: list[FilePath] | None = Field(
         default=None,
         description="Files of the PR's diff, relative to the repository; null unknown.",
+    )
+    unread_files: list[FilePath] = Field(
+        default_factory=list, description="Those of them that are too large to be looked at."
     )
     before_dir: Name | None = Field(
         default=None, description="Directory with the base branch's version of the changed files."
@@ -123,6 +140,9 @@ class FailedAnswer(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["failure"] = "failure"
     failure: Failure
+    traceback: Text | None = Field(
+        default=None, description="For the log, where the failure was none that we foresee."
+    )
 
 
 AnyAnswer = (

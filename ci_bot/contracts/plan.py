@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ci_bot.contracts.base import Contract, Count, Line, Name, Seconds, Text, Timestamp
+from ci_bot.contracts.base import Contract, Count, FilePath, Line, Name, Seconds, Text, Timestamp
 
 ChangeType = Literal["added", "removed", "direct", "indirect", "metadata"]
 Category = Literal[
@@ -44,7 +44,7 @@ class Change(Contract):
     change: ChangeType
     category: Category | None
     kind: Name = Field(description="SQLMesh's name of the model kind, e.g. FULL.")
-    path: Name | None = Field(description="File, relative to the repository's root.")
+    path: FilePath | None = Field(description="File, relative to the repository's root.")
     owner: Name | None = None
     diff: Text | None = Field(default=None, description="Unified diff of the definition.")
     columns: list[ColumnChange] = Field(default_factory=list)
@@ -115,7 +115,7 @@ class Finding(Contract):
     rule: Name
     severity: Severity
     model: Name | None = None
-    path: Name | None = None
+    path: FilePath | None = None
     line: Count | None = None
     evidence: Line
     clears_when: Line | None = None
@@ -133,7 +133,7 @@ class TestFailure(Contract):
 
     name: Name
     model: Name | None = None
-    path: Name | None = None
+    path: FilePath | None = None
     message: Text
 
 

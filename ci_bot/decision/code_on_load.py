@@ -48,10 +48,17 @@ def code_that_runs_on_load(files: Iterable[ChangedFile], projects: Sequence[str]
     return sorted({file.path for file in files if _is_code(file, projects)})
 
 
+def is_looked_into(path: str, projects: Sequence[str]) -> bool:
+    """Whether the content of a changed file decides if it is code; for all others the name does."""
+    if not any(_inside(path, project) for project in projects):
+        return False
+    return PurePosixPath(path).suffix.lower() in {".py", *_TEMPLATED}
+
+
 def _is_code(file: ChangedFile, projects: Sequence[str]) -> bool:
     if _REQUIREMENTS.search(file.path):
         return True
-    if not any(_inside(file.path, project) for project in projects):
+    if not is_looked_into(file.path, projects):
         return False
     suffix = PurePosixPath(file.path).suffix.lower()
     if suffix == ".py":

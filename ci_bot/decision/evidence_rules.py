@@ -6,11 +6,19 @@ from collections.abc import Iterator
 
 from ci_bot.contracts.report import ReviewFacts, Risk
 from ci_bot.decision.given import BotFacts, Limits
-from ci_bot.decision.risks import risk
+from ci_bot.decision.risks import counted, listed, risk
 
 
 def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """One line for each kind of evidence that this review has not got."""
+    if bot.too_large:
+        yield risk(
+            "R10-not-checked",
+            "info",
+            f"Too large to be looked at: {counted(len(bot.too_large), 'changed file')} "
+            f"({listed(bot.too_large)}). No rule has read them, nor looked for credentials there.",
+            "they are smaller, or a person has read them",
+        )
     if not facts.changes and facts.failure is None:
         return
     checks = facts.checks

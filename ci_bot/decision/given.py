@@ -26,6 +26,7 @@ class BotFacts:
 
     Attributes:
         changed_files: paths of the PR's diff, relative to the repository; None where unknown.
+        too_large: those of them that some rule would read, and that nobody has read.
         conflict: GitHub could not merge the PR with its base.
         code_on_load: changed files whose code runs while the project is loaded.
         fork: the head branch is in another repository.
@@ -34,6 +35,7 @@ class BotFacts:
     """
 
     changed_files: tuple[str, ...] | None = None
+    too_large: tuple[str, ...] = ()
     conflict: bool = False
     code_on_load: tuple[str, ...] = ()
     fork: bool = False

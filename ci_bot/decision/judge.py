@@ -9,7 +9,11 @@ from ci_bot.contracts.plan import Decision
 from ci_bot.contracts.report import ReviewFacts, Risk
 from ci_bot.decision import evidence_rules, matrix, plan_rules, work_rules
 from ci_bot.decision.given import BotFacts, Limits
-from ci_bot.decision.risks import from_finding, ordered, rank, shown
+from ci_bot.decision.risks import counted, from_finding, ordered, rank, risk, shown
+
+# To write one down takes a millisecond for each of comment, summary and file. An honest worker
+# gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
+MOST_RISKS = 10_000
 
 PlanRule = Callable[[ReviewFacts, Limits, BotFacts], Iterator[Risk]]
 MAX_REASONS = 8
@@ -65,7 +69,7 @@ def judge(
     risks = [from_finding(finding) for finding in facts.findings]
     for rule in PLAN_RULES:
         risks.extend(rule(facts, limits, bot))
-    risks = ordered(_without_repeats(risks))
+    risks = _without_too_many(ordered(_without_repeats(risks)))
     decision, reasons = decide(risks, facts)
     return Judgement(decision, tuple(reasons), tuple(risks))
 
@@ -78,6 +82,16 @@ def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
         if key not in kept or rank(item.severity) < rank(kept[key].severity):
             kept[key] = item
     return list(kept.values())
+
+
+def _without_too_many(risks: list[Risk]) -> list[Risk]:
+    """The heaviest, and how many were left out; `risks` come heaviest first."""
+    rest = risks[MOST_RISKS:]
+    if not rest:
+        return risks
+    told = f"{counted(len(rest), 'more finding')}, none of them heavier, that are not listed."
+    more = risk("R10-not-listed", rest[0].severity, told, "those that are listed are cleared")
+    return [*risks[:MOST_RISKS], more]
 
 
 def decide(risks: Sequence[Risk], facts: ReviewFacts) -> tuple[Decision, list[str]]:

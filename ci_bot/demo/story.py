@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,9 @@ from ci_bot.contracts.base import short
 from ci_bot.contracts.messages import Progress
 from ci_bot.contracts.report import Report
 from ci_bot.demo.layout import DemoLayout, change_files
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
+from ci_bot.output import check_output
+from ci_bot.process.scratch import PREFIX, held_directory
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.rendering.terminal import to_terminal
 from ci_bot.surroundings import Surroundings
@@ -55,25 +56,35 @@ def run_demo(around: Surroundings, keep: Path | None) -> int:
     Returns:
         The exit code: 0 when every chapter ended as it should.
     """
-    home = (
-        (around.directory / keep).resolve()
-        if keep
-        else Path(tempfile.mkdtemp(prefix="ci-bot-demo-"))
-    )
-    if keep and home.exists() and any(home.iterdir()):
-        raise BotError(
+    if keep is None:
+        with held_directory(around.temporary, prefix=f"{PREFIX}demo-") as home:
+            return _run(around, home)
+    home = Path(os.path.realpath(around.directory / keep))
+    _check_new(home)
+    try:
+        return _run(around, home)
+    finally:
+        print(f"\nEverything is in {home}.", file=around.out)
+
+
+def _run(around: Surroundings, home: Path) -> int:
+    layout = DemoLayout(home)
+    return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
+
+
+def _check_new(home: Path) -> None:
+    """The demo takes a directory of its own, and nothing that is there already.
+
+    Raises:
+        BadInput: it cannot have this one.
+    """
+    check_output(home, option="--keep")
+    if home.exists() and any(home.iterdir()):
+        raise BadInput(
             f"{home} is not empty.",
             hint="Give `--keep` a new directory.",
             reason_code="not_empty",
         )
-    layout = DemoLayout(home)
-    try:
-        return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
-    finally:
-        if keep is None:
-            shutil.rmtree(home, ignore_errors=True)
-        else:
-            print(f"\nEverything is in {home}.", file=around.out)
 
 
 def _tell(around: Surroundings, layout: DemoLayout) -> int:

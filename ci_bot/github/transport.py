@@ -39,12 +39,14 @@ class Time:
         monotonic: Seconds that never go back.
         sleep: Waits for a number of seconds.
         jitter: A random number from 0 up to 1.
+        before_request: Called before each request; raises where the run has no time for it.
     """
 
     now: Callable[[], float]
     monotonic: Callable[[], float]
     sleep: Callable[[float], None]
     jitter: Callable[[], float]
+    before_request: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ class Transport:
         started = self.time.monotonic()
         tries = 0
         while True:
+            self.time.before_request()
             if verb != "GET":
                 self._keep_writes_apart()
             outcome = self._once(verb, path, query, body, redirect=redirect)

@@ -26,11 +26,14 @@ from ci_bot.contracts.messages import (
     ReviewAsk,
     SweepAsk,
 )
+from ci_bot.contracts.reasons import of_a_result, of_the_worker
 from ci_bot.contracts.report import ReviewFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 
 Ask = AnyAsk
 Answer = AnyAnswer
+
+Told = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
 
 # Memory, not meaning: a list of a million empty records is small as text and huge as objects.
 MOST_OBJECTS = 250_000
@@ -56,7 +59,27 @@ def read_answer(raw: bytes, ask: Ask) -> Answer:
     except RecursionError:
         raise AnswerRefusedError("it is nested too deeply") from None
     check_subject(answer, ask)
-    return answer
+    return with_known_reasons(answer)
+
+
+def with_known_reasons(answer: Answer) -> Answer:
+    """`answer` with no reason code that is a word of the worker's own making."""
+    if isinstance(answer, SweepDocument):
+        cleanups = [_with_known_reason(document) for document in answer.cleanups]
+        return answer.model_copy(update={"cleanups": cleanups})
+    if isinstance(answer, EnvironmentList | DoctorDocument):
+        return answer
+    return _with_known_reason(answer)
+
+
+def _with_known_reason(document: Told) -> Told:
+    changes: dict[str, Any] = {}
+    if document.failure is not None:
+        code = of_the_worker(document.failure.reason_code)
+        changes["failure"] = document.failure.model_copy(update={"reason_code": code})
+    if isinstance(document, ApplyDocument):
+        changes["reason_code"] = of_a_result(document.reason_code)
+    return document.model_copy(update=changes)
 
 
 def check_json(raw: bytes) -> None:

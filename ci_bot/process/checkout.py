@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ci_bot.process.deadline import Deadline, no_deadline
 from ci_bot.process.identity import ENTER, READ, WRITE, Identity, may
 
 SKIPPED_NAMES = frozenset(
@@ -32,6 +33,7 @@ LINK_FROM_FILES = 16
 CODE_BUDGET_BYTES = 20 * 1024 * 1024
 OTHER_BUDGET_BYTES = 4 * 1024 * 1024
 _CHUNK = 1024 * 1024
+_COPYING = "while the checkout was copied"
 
 
 @dataclass
@@ -67,15 +69,21 @@ class _Directory:
         return self.plain and worth_it
 
 
-def copy_checkout(source: Path, target: Path, *, identity: Identity | None) -> CopyReport:
+def copy_checkout(
+    source: Path, target: Path, *, identity: Identity | None, deadline: Deadline | None = None
+) -> CopyReport:
     """Copy the tree at `source` to the new directory `target`, which `identity` will own.
 
     Directories and files get mode 0700 and 0600 (0700 where the file was executable). Without an
     identity nothing is linked.
+
+    Raises:
+        TimedOut: the deadline passed.
     """
     root = os.path.realpath(source)
     report = CopyReport()
-    directories = _look_around(root, identity)
+    deadline = deadline or no_deadline()
+    directories = _look_around(root, identity, deadline)
     done: set[int] = set()
     for number, directory in enumerate(directories):
         # Strings and not paths: thousands of Path objects would cost as much as the copy.
@@ -93,15 +101,20 @@ def copy_checkout(source: Path, target: Path, *, identity: Identity | None) -> C
             for name in directory.links:
                 _copy_link(root, f"{directory.path}/{name}", f"{there}/{name}", report)
             for name in directory.names:
-                _copy_file(directory, name, f"{there}/{name}", identity, report)
+                deadline.check(_COPYING)
+                _copy_file(directory, name, f"{there}/{name}", identity, report, deadline)
     return report
 
 
-def seal_tree(root: Path, *, identity: Identity | None) -> list[str]:
+def seal_tree(
+    root: Path, *, identity: Identity | None, deadline: Deadline | None = None
+) -> list[str]:
     """Give a tree that we made to `identity`, and drop its links that lead out; returns those."""
     dropped: list[str] = []
+    deadline = deadline or no_deadline()
     top = os.path.realpath(root)
     for directory, names, files in os.walk(top):
+        deadline.check("while the base branch was exported")
         _own(directory, identity)
         for name in [*names, *files]:
             path = Path(directory, name)
@@ -114,7 +127,7 @@ def seal_tree(root: Path, *, identity: Identity | None) -> list[str]:
     return sorted(dropped)
 
 
-def _look_around(root: str, identity: Identity | None) -> list[_Directory]:
+def _look_around(root: str, identity: Identity | None, deadline: Deadline) -> list[_Directory]:
     """All directories that are taken over, each before those in it."""
     found: list[_Directory] = []
     above = identity is not None and all(
@@ -122,6 +135,7 @@ def _look_around(root: str, identity: Identity | None) -> list[_Directory]:
     )
     todo = [_Directory(root, -1, above)]
     while todo:
+        deadline.check(_COPYING)
         directory = todo.pop()
         found.append(directory)
         if identity is not None:
@@ -168,7 +182,12 @@ def _note(directory: _Directory, entry: os.DirEntry[str], identity: Identity | N
 
 
 def _copy_file(
-    directory: _Directory, name: str, target: str, identity: Identity | None, report: CopyReport
+    directory: _Directory,
+    name: str,
+    target: str,
+    identity: Identity | None,
+    report: CopyReport,
+    deadline: Deadline,
 ) -> None:
     source = f"{directory.path}/{name}"
     reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -185,6 +204,7 @@ def _copy_file(
         writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         try:
             for chunk in _chunks(reader):
+                deadline.check(_COPYING)
                 os.write(writer, chunk)
                 report.copied_bytes += len(chunk)
                 report.code_bytes += len(chunk) * name.endswith(CODE_SUFFIXES)

@@ -1,28 +1,30 @@
 """What the bot reads from git, before anything of the project is loaded.
 
-A checkout is foreign ground: its `.git/config` can name programs (fsmonitor, hooks, filters, ssh,
-diff drivers) that git starts as the user who runs it, and that user is root here. So the checkout's
-own configuration is used for nothing but finding things out about it; commits and files are read
-through an empty repository of ours that only borrows the checkout's objects. There is no configured
-program in it, no filter, and no server from which a missing object would be fetched.
+How git is run on a checkout that may be hostile is `git_program`'s. The number of processes does
+not grow with what is read: many questions go to one.
 """
 
 from __future__ import annotations
 
-import os
+import difflib
 import re
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from ci_bot.errors import BadInput
 from ci_bot.process.checkout import seal_tree
+from ci_bot.process.deadline import Deadline, no_deadline
+from ci_bot.process.git_program import GitProgram
 from ci_bot.process.identity import Identity
+from ci_bot.values import shown
 
+# Every one of them is named in memory and in the question to the worker.
+MOST_CHANGED_FILES = 100_000
 _SHA = re.compile(r"[0-9a-f]{40}")
-_SECONDS = 60
+_NO_MODE, _SUBMODULE = "000000", "160000"
 _CREDENTIALS = re.compile(
     r"^(?:http\..*\.?extraheader|includeif\..*\.path|include\.path|credential\..*"
     r"|url\..*:.*@.*\.insteadof)$",
@@ -31,11 +33,26 @@ _CREDENTIALS = re.compile(
 
 
 @dataclass(frozen=True)
+class Blob:
+    """What a tree holds under a name: the id of the content, and its mode (a link has 120000)."""
+
+    id: str
+    mode: str
+
+
+@dataclass(frozen=True)
 class ChangedFile:
-    """One file of a diff; `status` is git's letter (A, D, M, T), a rename is a D and an A."""
+    """One file of a diff.
+
+    Attributes:
+        status: git's letter (A, D, M, T); a rename is a D and an A.
+        before, after: the content on either side; None where that side has none, or a submodule.
+    """
 
     status: str
     path: str
+    before: Blob | None = field(default=None, compare=False)
+    after: Blob | None = field(default=None, compare=False)
 
 
 class Git:
@@ -45,23 +62,23 @@ class Git:
         checkout: Its root (the directory that has `.git`).
         private: A directory of the bot alone, for the borrowing repository and its index.
         executable: The git program.
+        deadline: What bounds every wait for git, which raises TimedOut then.
     """
 
-    def __init__(self, checkout: Path, *, private: Path, executable: str = "git") -> None:
-        self._checkout = checkout.resolve()
-        self._borrowing = private / "borrowing.git"
-        self._git = executable
-        self._environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
-            "HOME": str(private),
-            "LC_ALL": "C.UTF-8",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_NO_LAZY_FETCH": "1",
-        }
+    def __init__(
+        self,
+        checkout: Path,
+        *,
+        private: Path,
+        executable: str = "git",
+        deadline: Deadline | None = None,
+    ) -> None:
+        self._program = GitProgram(
+            checkout, private=private, executable=executable, deadline=deadline
+        )
+        self._private = private
+        self._deadline = deadline or no_deadline()
+        self._indexes = 0
 
     def head(self) -> str:
         """The commit that is checked out."""
@@ -73,9 +90,27 @@ class Git:
         Raises:
             BadInput: There is no such commit, or the text looks like an option.
         """
-        if revision.startswith("-") or not revision.strip():
-            raise BadInput(f"{revision!r} is not a revision.", reason_code="bad_revision")
-        return self._commit(revision)
+        found = None
+        if revision.strip() and not revision.startswith("-"):
+            found = self._find(revision)
+        if found is None:
+            near = difflib.get_close_matches(revision, self.names(), n=3)
+            raise BadInput(
+                f"The repository has no branch, tag or commit {shown(revision)}.",
+                hint=f"Did you mean {' or '.join(f'`{name}`' for name in near)}?"
+                if near
+                else "`git branch --all` lists the branches.",
+                reason_code="bad_revision",
+            )
+        return found
+
+    def names(self) -> list[str]:
+        """The names of all branches and tags, also of those that were fetched."""
+        kinds = ["--symbolic", "--branches", "--tags", "--remotes"]
+        told = self._program.inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
+        every = told.split()
+        # `main` is what people type where only `origin/main` is there.
+        return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
 
     def parents(self, commit: str) -> list[str]:
         """The parents that a commit names, whether or not the checkout has them.
@@ -84,7 +119,7 @@ class Git:
         shallow checkout hides them from `git log`, but they stand in the commit itself.
         """
         text = (
-            self._borrow(["cat-file", "commit", _sha(commit)])
+            self._program.borrow(["cat-file", "commit", _sha(commit)])
             .split(b"\n\n", 1)[0]
             .decode("ascii", "replace")
         )
@@ -92,7 +127,7 @@ class Git:
 
     def has(self, commit: str) -> bool:
         """Whether the checkout holds `commit` with its files."""
-        done = self._run_borrowing(["cat-file", "-e", f"{_sha(commit)}^{{tree}}"])
+        done = self._program.try_borrow(["cat-file", "-e", f"{_sha(commit)}^{{tree}}"])
         return done.returncode == 0
 
     def base_of_merge(self, merge: str) -> str:
@@ -122,141 +157,142 @@ class Git:
             )
 
     def changed_files(self, base: str, head: str) -> list[ChangedFile]:
-        """The files in which the trees of two commits differ; renames count as both."""
-        command = ["diff-tree", "-r", "-z", "--no-renames", "--name-status", "--no-commit-id"]
-        fields = self._borrow([*command, _sha(base), _sha(head), "--"]).decode("utf-8", "replace")
-        parts = fields.split("\0")[:-1]
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        return [ChangedFile(status[:1], path) for status, path in pairs]
+        """The files in which the trees of two commits differ; renames count as both.
 
-    def content(self, commit: str, path: str) -> bytes | None:
-        """A file as a commit holds it, without filters; None where it holds no such file."""
-        done = self._run_borrowing(["cat-file", "blob", f"{_sha(commit)}:{path}"])
-        return done.stdout if done.returncode == 0 else None
+        Raises:
+            BadInput: There are more than `MOST_CHANGED_FILES`.
+        """
+        options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
+        command = ["diff-tree", *options, _sha(base), _sha(head), "--"]
+        found: list[ChangedFile] = []
+        with self._program.stream(command) as stream:
+            parts = stream.parts(b"\0")
+            for facts, path in zip(parts, parts, strict=True):
+                if len(found) == MOST_CHANGED_FILES:
+                    raise BadInput(
+                        f"More than {MOST_CHANGED_FILES:,} files differ between the base and the "
+                        "head, which is more than a review looks at.",
+                        hint="Split the pull request, or bring its branch up to date.",
+                        reason_code="too_many_files",
+                    )
+                found.append(_changed(facts, path))
+        return found
 
-    def export(
-        self, commit: str, paths: Sequence[str], target: Path, *, identity: Identity | None
-    ) -> list[str]:
-        """Write the files of a commit below `paths` into the new directory `target`.
+    def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+        """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
+        feed = "".join(f"{_sha(blob)}\n" for blob in dict.fromkeys(blobs)).encode("ascii")
+        if not feed:
+            return {}
+        form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
+        told = self._program.borrow(["cat-file", form], feed=feed).decode("ascii", "replace")
+        words = [line.split(" ") for line in told.splitlines()]
+        return {line[0]: int(line[2]) for line in words if line[1:2] == ["blob"]}
+
+    @contextmanager
+    def contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+        """What reads blobs, one at a time, through one process.
+
+        A blob comes as a commit holds it, without filters; None where the checkout lacks it, or
+        where it is larger than `at_most` bytes.
+        """
+        with self._program.stream(["cat-file", "--batch"]) as stream:
+
+            def read(blob: str) -> bytes | None:
+                stream.ask(_sha(blob))
+                words = stream.until(b"\n").decode("ascii", "replace").split(" ")
+                if words[1:] == ["missing"]:
+                    return None
+                size = int(words[2])
+                if words[1] != "blob" or size > at_most:
+                    stream.skip(size + 1)
+                    return None
+                return stream.exactly(size + 1)[:size]
+
+            yield read
+
+    def export(self, commit: str, target: Path, *, identity: Identity | None) -> list[str]:
+        """Write the files of a commit into the new directory `target`.
 
         No filter runs and no attribute leaves a file out, as `git archive` would let them; line
         endings are those of a checkout. Links that lead out of `target` are dropped; submodules
         stay empty.
 
         Args:
-            paths: Directories relative to the repository's root; none: the whole tree.
             identity: Who owns the result.
 
         Returns:
             The links that were dropped.
         """
         self.require(commit)
+        index = self._index()
+        self._program.borrow(["read-tree", _sha(commit)], extra=index)
+        return self._check_out(index, target, identity)
+
+    def export_blobs(
+        self, blobs: Mapping[str, Blob], target: Path, *, identity: Identity | None
+    ) -> list[str]:
+        """The same for some blobs, by the path that each gets."""
+        index = self._index()
+        lines = [f"{blob.mode} {_sha(blob.id)}\t{path}\0" for path, blob in blobs.items()]
+        feed = "".join(lines).encode("utf-8", "surrogateescape")
+        self._program.borrow(["update-index", "-z", "--index-info"], feed=feed, extra=index)
+        return self._check_out(index, target, identity)
+
+    def _index(self) -> dict[str, str]:
+        """An empty index of its own, as a variable for git."""
+        self._indexes += 1
+        return {"GIT_INDEX_FILE": str(self._private / f"index-{self._indexes}")}
+
+    def _check_out(
+        self, index: dict[str, str], target: Path, identity: Identity | None
+    ) -> list[str]:
         target.mkdir(mode=0o700)
-        everything = any(path in ("", ".") for path in paths)
-        listing = self._borrow(
-            [
-                "ls-tree",
-                "-r",
-                "-z",
-                "--full-tree",
-                "--",
-                _sha(commit),
-                *([] if everything else paths),
-            ]
-        )
-        index = {"GIT_INDEX_FILE": str(self._borrowing / f"index-{commit}")}
-        self._borrow(["update-index", "-z", "--index-info"], feed=listing, extra=index)
-        self._borrow([f"--work-tree={target}", "checkout-index", "--all"], extra=index)
-        return seal_tree(target, identity=identity)
+        self._program.borrow([f"--work-tree={target}", "checkout-index", "--all"], extra=index)
+        return seal_tree(target, identity=identity, deadline=self._deadline)
 
     def origin(self) -> str | None:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
-        url = self._own_config(["--get", "remote.origin.url"]).strip()
+        url = self._program.own_config(["--get", "remote.origin.url"]).strip()
         return without_credentials(url) if url else None
 
     def persisted_credentials(self) -> list[str]:
         """Names of settings through which a job's credentials can be read from the checkout."""
-        names = self._own_config(["--name-only", "--list", "-z"]).split("\0")
+        names = self._program.own_config(["--name-only", "--list", "-z"]).split("\0")
         found = {name for name in names if _CREDENTIALS.match(name)}
-        url = self._own_config(["--get", "remote.origin.url"]).strip()
+        url = self._program.own_config(["--get", "remote.origin.url"]).strip()
         if url and url != without_credentials(url):
             found.add("remote.origin.url")
         return sorted(found)
 
     def _commit(self, revision: str) -> str:
-        done = self._run_inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
-        sha = done.stdout.decode("ascii", "replace").strip()
-        if done.returncode != 0 or not _SHA.fullmatch(sha):
+        found = self._find(revision)
+        if found is None:
             raise BadInput(
-                f"{self._checkout} has no commit {revision}.",
+                f"{self._program.checkout} has no commit {revision}.",
                 hint="Run actions/checkout before this action.",
                 reason_code="no_commit",
             )
-        return sha
+        return found
 
-    def _own_config(self, arguments: Sequence[str]) -> str:
-        """The checkout's own configuration file, read as a file: nothing it names is followed."""
-        done = self._run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
-        path = Path(done.stdout.decode("utf-8", "surrogateescape").strip()) / "config"
-        if done.returncode != 0 or not path.is_file():
-            return ""
-        listing = self._run(["config", "--file", str(path), "--no-includes", *arguments])
-        return listing.stdout.decode("utf-8", "replace")
+    def _find(self, revision: str) -> str | None:
+        done = self._program.inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
+        sha = done.stdout.decode("ascii", "replace").strip()
+        return sha if done.returncode == 0 and _SHA.fullmatch(sha) else None
 
-    def _borrow(
-        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
-    ) -> bytes:
-        done = self._run_borrowing(arguments, feed=feed, extra=extra)
-        if done.returncode != 0:
-            first = done.stderr.decode("utf-8", "replace").strip().splitlines()[:1]
-            raise BadInput(
-                f"Git could not read the checkout {self._checkout}: {' '.join(first)}",
-                hint="Set `fetch-depth: 2` and no `filter:` in the `with:` of actions/checkout.",
-                reason_code="git_failed",
-            )
-        return done.stdout
 
-    def _run_borrowing(
-        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[bytes]:
-        if not self._borrowing.is_dir():
-            self._run(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
-        found = self._run_inside(["rev-parse", "--path-format=absolute", "--git-path", "objects"])
-        objects = found.stdout.decode("utf-8", "surrogateescape").strip()
-        return self._run(
-            [f"--git-dir={self._borrowing}", *arguments],
-            feed=feed,
-            extra={"GIT_OBJECT_DIRECTORY": objects, **(extra or {})},
-        )
+def _changed(facts: bytes, path: bytes) -> ChangedFile:
+    """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
+    old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
+    return ChangedFile(
+        status[:1],
+        path.decode("utf-8", "replace"),
+        before=_blob(old_mode, old),
+        after=_blob(new_mode, new),
+    )
 
-    def _run_inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        """Only for `rev-parse`, which starts no program whatever the configuration says."""
-        safe = ["-c", f"safe.directory={self._checkout}", "-c", "core.fsmonitor=false"]
-        return self._run(
-            [*safe, "-c", f"core.hooksPath={os.devnull}", "-C", str(self._checkout), *arguments]
-        )
 
-    def _run(
-        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(
-                [self._git, *arguments],
-                input=feed,
-                capture_output=True,
-                env=self._environment | (extra or {}),
-                cwd="/",
-                timeout=_SECONDS,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise BadInput(
-                "There is no git program.", hint="Install git.", reason_code="git_failed"
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            raise BadInput(
-                f"Git did not answer within {_SECONDS} seconds.", reason_code="git_failed"
-            ) from error
+def _blob(mode: str, name: str) -> Blob | None:
+    return None if mode in (_NO_MODE, _SUBMODULE) else Blob(name, mode)
 
 
 def without_credentials(url: str) -> str:

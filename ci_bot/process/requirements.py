@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ci_bot.errors import BadInput
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.launch import Launch
 from ci_bot.process.run import caged, not_started
 from ci_bot.process.signals import CancelToken
@@ -77,7 +78,7 @@ def install_requirements(
     launch: Launch,
     redactor: Redactor,
     on_log: Callable[[str], None],
-    deadline_seconds: float,
+    deadline: Deadline,
     cancel: CancelToken,
     clock: Callable[[], float],
     repository: Path | None = None,
@@ -92,9 +93,11 @@ def install_requirements(
     Raises:
         BadInput: The file holds something else than wheels, or pip could not install it.
         Cancelled: `cancel` was set.
+        TimedOut: the deadline passed.
     """
     launch.check(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
+    deadline.check("before the requirements were installed")
     check_requirements(root, os.path.relpath(file.resolve(), root))
     with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
         try:
@@ -108,7 +111,7 @@ def install_requirements(
                     redactor=redactor,
                     cancel=cancel,
                     clock=clock,
-                    deadline_seconds=deadline_seconds,
+                    deadline_seconds=deadline.left(),
                 ),
                 answer_file=unused.fileno(),
             )
@@ -116,10 +119,11 @@ def install_requirements(
             raise not_started(launch, error) from error
     if ended.stopped == "cancelled":
         raise cancel.error()
+    if ended.stopped == "deadline":
+        raise deadline.error(f"while the packages of `{file.name}` were installed")
     if ended.stopped is not None or ended.exit_code != 0:
         raise BadInput(
-            f"The packages of `{file.name}` could not be installed"
-            f"{' in time' if ended.stopped == 'deadline' else ''}.",
+            f"The packages of `{file.name}` could not be installed.",
             hint="The log above has pip's words. Only wheels are installed; a package without one "
             "must be part of the image.",
             reason_code="requirements_failed",

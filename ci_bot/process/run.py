@@ -11,8 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ci_bot.contracts.messages import ASK, Progress
-from ci_bot.errors import Cancelled, WorkerFailed
+from ci_bot.errors import Cancelled, TimedOut, WorkerFailed
 from ci_bot.process.answer import Answer, AnswerRefusedError, Ask, read_answer
+from ci_bot.process.deadline import OUT_OF_TIME_HINT, Deadline
 from ci_bot.process.launch import MIB, Launch, Limits
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.supervisor import Watch, supervise
@@ -20,13 +21,12 @@ from ci_bot.process.watcher import Ended
 from ci_bot.redaction import Redactor
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
-_TWO_MINUTES = 120
+_STEP_CHARACTERS = 200
 
 
-class WorkerTimedOut(WorkerFailed):
+class WorkerTimedOut(TimedOut):
     """The worker did not end in time; `answer` is what it could still say, if anything."""
 
-    reason_code = "timeout"
     answer: Answer | None = None
 
 
@@ -43,7 +43,7 @@ def run_worker(
     redactor: Redactor,
     on_progress: Callable[[Progress], None],
     on_log: Callable[[str], None],
-    deadline_seconds: float,
+    deadline: Deadline,
     cancel: CancelToken,
     clock: Callable[[], float],
     on_cancel: Callable[[], None] = lambda: None,
@@ -56,8 +56,7 @@ def run_worker(
     Args:
         on_cancel: Called once when `cancel` is set, while the worker has its last seconds; the
             place to mark the comment.
-        deadline_seconds: From the start; then the worker is asked to end, and killed after
-            `launch.limits.grace_seconds`.
+        deadline: Then the worker is asked to end, and killed after `launch.limits.grace_seconds`.
         clock: Monotonic seconds.
 
     Returns:
@@ -67,11 +66,18 @@ def run_worker(
         BadInput: The launch would not separate the worker from the bot (container only).
         Cancelled: `cancel` was set before the worker was started, or, as WorkerCancelled, before
             it ended.
-        WorkerTimedOut: The deadline passed.
+        TimedOut: The deadline had passed before the start, or, as WorkerTimedOut, passed then.
         WorkerFailed: The worker could not be started, crashed, needed too much memory, or gave an
             answer that cannot be believed.
     """
     launch.check(own_uid=os.geteuid())
+    deadline.check("before the worker was asked")
+    last: list[Progress] = []
+
+    def heard(message: Progress) -> None:
+        last[:] = [redactor.document(message)]
+        on_progress(last[0])
+
     with ExitStack() as files:
         # Files without names: nobody can open them, only the worker has them, and nothing is left.
         request = files.enter_context(tempfile.TemporaryFile(dir=launch.channel_directory))
@@ -85,12 +91,12 @@ def run_worker(
                 launch=launch,
                 watch=Watch(
                     on_log=on_log,
-                    on_progress=lambda message: on_progress(redactor.document(message)),
+                    on_progress=heard,
                     on_cancel=on_cancel,
                     redactor=redactor,
                     cancel=cancel,
                     clock=clock,
-                    deadline_seconds=deadline_seconds,
+                    deadline_seconds=deadline.left(),
                 ),
                 answer_file=answer.fileno(),
                 pass_fds=(request.fileno(), answer.fileno()),
@@ -100,7 +106,12 @@ def run_worker(
         size = os.fstat(answer.fileno()).st_size
         raw = os.pread(answer.fileno(), min(size, launch.limits.answer_bytes + 1), 0)
     return _judge(
-        raw, ended, ask=ask, limits=launch.limits, seconds=deadline_seconds, cancel=cancel
+        raw,
+        ended,
+        ask=ask,
+        limits=launch.limits,
+        late=f"{deadline.sentence('The worker')}{_step(last)}.",
+        cancel=cancel,
     )
 
 
@@ -131,7 +142,7 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
 
 
 def _judge(
-    raw: bytes, ended: Ended, *, ask: Ask, limits: Limits, seconds: float, cancel: CancelToken
+    raw: bytes, ended: Ended, *, ask: Ask, limits: Limits, late: str, cancel: CancelToken
 ) -> Answer:
     if len(raw) > limits.answer_bytes or ended.stopped == "answer_size":
         raise _refused(f"it is larger than {limits.answer_bytes / MIB:.0f} MiB")
@@ -144,12 +155,9 @@ def _judge(
         cancelled.exit_code, cancelled.answer = cancel.exit_code, answer
         raise cancelled
     if ended.stopped == "deadline":
-        late = WorkerTimedOut(
-            f"The worker did not finish within {_duration(seconds)} and was stopped.",
-            hint="Raise `timeout-minutes`, or plan a smaller range.",
-        )
-        late.answer = answer
-        raise late
+        timed_out = WorkerTimedOut(late, hint=OUT_OF_TIME_HINT)
+        timed_out.answer = answer
+        raise timed_out
     if ended.stopped == "memory" and limits.memory_bytes is not None:
         raise WorkerFailed(
             f"The worker was stopped, because it needed more than {limits.memory_bytes / MIB:.0f} "
@@ -166,6 +174,14 @@ def _judge(
         hint="The log above says what happened last.",
         reason_code="worker_crashed",
     )
+
+
+def _step(last: list[Progress]) -> str:
+    """What the worker was at, by its own last word; nothing where it said none."""
+    if not last:
+        return ""
+    text = " ".join(f"{last[0].phase}: {last[0].message}".split())
+    return f"; its last step was `{text[:_STEP_CHARACTERS].replace('`', '')}`"
 
 
 def _read(raw: bytes, ask: Ask) -> tuple[Answer | None, str]:
@@ -192,7 +208,3 @@ def _ending(exit_code: int) -> str:
     except ValueError:
         name = str(-exit_code)
     return f"was killed by signal {name}{' (perhaps out of memory)' if name == 'SIGKILL' else ''}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= _TWO_MINUTES else f"{seconds:g} seconds"

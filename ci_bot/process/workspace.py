@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.contracts.messages import Workplace
-from ci_bot.errors import BadInput, WorkerFailed
+from ci_bot.errors import BadInput
 from ci_bot.process.checkout import CopyReport, copy_checkout
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.identity import Identity
+from ci_bot.process.scratch import held_directory
+
+_LONGEST_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,13 @@ class Workspace:
     identity: Identity | None
     copied: CopyReport = field(default_factory=CopyReport)
 
-    def workplace(self) -> Workplace:
-        """The part of it that the worker is told."""
+    def workplace(self, *, own: bool = False) -> Workplace:
+        """The part of it that the worker is told; `own` where the user has typed its path."""
         return Workplace(
             repository=str(self.repository),
             cache_dir=str(self.cache_dir),
             scratch_dir=str(self.scratch_dir),
+            own=own,
         )
 
     def abandon(self) -> subprocess.Popen[bytes]:
@@ -61,7 +64,12 @@ class Workspace:
 
 @contextmanager
 def private_workspace(
-    checkout: Path, *, parent: Path, identity: Identity | None, copy: bool
+    checkout: Path,
+    *,
+    parent: Path,
+    identity: Identity | None,
+    copy: bool,
+    deadline: Deadline | None = None,
 ) -> Iterator[Workspace]:
     """Make the directories of a run, and remove them however it ends.
 
@@ -70,9 +78,9 @@ def private_workspace(
         parent: Where the directories are made, such as the system's temporary directory.
         identity: The worker's user in the container; None keeps the current one.
         copy: Whether the worker gets a copy of the checkout (in the container) or the checkout.
+        deadline: Bounds the copy, which raises TimedOut then.
     """
-    root = Path(tempfile.mkdtemp(prefix="ci-bot-", dir=parent))
-    try:
+    with held_directory(parent) as root:
         if identity is not None:
             # The worker passes through to what is its own; nobody else gets that far.
             os.chown(root, -1, identity.gid)
@@ -83,7 +91,11 @@ def private_workspace(
                 os.chown(root / name, identity.uid, identity.gid)
         (root / "channel").mkdir(mode=0o700)
         repository = root / "repository" if copy else checkout.resolve()
-        copied = copy_checkout(checkout, repository, identity=identity) if copy else CopyReport()
+        copied = (
+            copy_checkout(checkout, repository, identity=identity, deadline=deadline)
+            if copy
+            else CopyReport()
+        )
         yield Workspace(
             root=root,
             repository=repository,
@@ -96,32 +108,6 @@ def private_workspace(
             channel=root / "channel",
             identity=identity,
             copied=copied,
-        )
-    finally:
-        remove_tree(root)
-
-
-def remove_tree(root: Path) -> None:
-    """Remove a directory that the worker could fill as it liked.
-
-    `shutil.rmtree` follows no links, but a tree that is thousands of levels deep stops it, and `rm`
-    copes with that. Directories without rights stop both, where we are not root.
-
-    Raises:
-        WorkerFailed: Something is left.
-    """
-    try:
-        with suppress(OSError, RecursionError):
-            shutil.rmtree(root)
-    finally:  # also where a signal came in between
-        for command in (["/bin/rm", "-rf"], ["/bin/chmod", "-R", "u+rwx"], ["/bin/rm", "-rf"]):
-            if root.exists():
-                subprocess.run([*command, "--", str(root)], check=False, capture_output=True)
-    if root.exists():
-        raise WorkerFailed(
-            f"The private directory {root} could not be removed.",
-            hint="Remove it by hand; it may hold a cache and files of the pull request.",
-            reason_code="workspace_left",
         )
 
 
@@ -136,10 +122,11 @@ def inside(root: Path, relative: str, *, what: str) -> Path:
     Raises:
         BadInput: The path leaves `root`, through `..`, as an absolute path, or through a link.
     """
-    top = root.resolve()
+    # Not `resolve`, which raises where a link leads to itself.
+    top = Path(os.path.realpath(root))
     if "\0" in relative or not relative.strip():
         raise BadInput(f"{what} {relative!r} is not a path.", reason_code="bad_path")
-    path = (top / relative).resolve()
+    path = Path(os.path.realpath(top / relative))
     if path != top and top not in path.parents:
         raise BadInput(
             f"{what} `{relative}` leads out of the repository.",
@@ -163,10 +150,11 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
         except BadInput as error:
             problems.append(error.message)
             continue
-        if path.is_dir():
-            found[os.path.relpath(path, root.resolve())] = None
+        problem = directory_problem(path, given)
+        if problem is None:
+            found[os.path.relpath(path, os.path.realpath(root))] = None
         else:
-            problems.append(f"Project path `{given}` is not a directory of the repository.")
+            problems.append(f"Project path {problem}.")
     if problems:
         raise BadInput(
             " ".join(problems),
@@ -174,6 +162,27 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
             reason_code="bad_project_path",
         )
     return list(found)
+
+
+def directory_problem(path: Path, given: str) -> str | None:
+    """Why a path leads to no directory, as a sentence without its full stop; None where it does.
+
+    Args:
+        given: The path as somebody has typed it.
+    """
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return None
+    except FileNotFoundError:
+        return f"`{cut(given)}` does not exist"
+    except OSError as error:
+        return f"`{cut(given)}` cannot be opened: {error.strerror}"
+    return f"`{cut(given)}` is not a directory"
+
+
+def cut(given: str) -> str:
+    """A path for a sentence."""
+    return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
 
 
 def read_inside(root: Path, relative: str, *, at_most: int) -> bytes | None:

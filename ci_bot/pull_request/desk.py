@@ -18,7 +18,7 @@ from ci_bot.errors import BotError, Cancelled
 from ci_bot.github.port import GitHub
 from ci_bot.github.sticky import Published, Sticky
 from ci_bot.github.sticky_rules import Found
-from ci_bot.output import write_files
+from ci_bot.output import write_within
 from ci_bot.redaction import Redactor
 from ci_bot.rendering.carry import carried
 from ci_bot.rendering.context import Carried, CommentContext, Rendered
@@ -189,14 +189,22 @@ class Desk:
         if self.sticky is not None:
             self.sticky.note(text)
 
-    def keep(self, name: str, document: Contract, render: Render, phase: Phase) -> str:
-        """Writes the complete files; returns the SHA-256 of the JSON file."""
+    def keep(self, name: str, document: Contract, render: Render, phase: Phase) -> str | None:
+        """Writes the complete files; returns the SHA-256 of the JSON file.
+
+        None where they could not be written: that is said in an annotation, and all else goes on.
+        """
         document = self.redactor.document(document)
-        directory = Path(self.settings.runner.workspace) / REPORT_DIRECTORY
         context = replace(self.template, phase=phase, now=self.around.timestamp())
-        write_files(directory, name, document, render(context, None).text)
+        markdown = render(context, None).text
+        workspace = Path(self.settings.runner.workspace)
+        try:
+            content = write_within(workspace, REPORT_DIRECTORY, name, document, markdown)
+        except BotError as error:
+            self.warn("The report has no files", error)
+            return None
         self.outputs.set("report-path", REPORT_DIRECTORY)
-        return hashlib.sha256((directory / f"{name}.json").read_bytes()).hexdigest()
+        return hashlib.sha256(content).hexdigest()
 
     def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""

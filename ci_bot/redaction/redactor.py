@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from ci_bot.redaction.any_of import any_of
 from ci_bot.redaction.forms import known_forms, whole_words
 from ci_bot.redaction.shapes import BEGIN_KEY, END_KEY, KEY_BODY, Span, shape_spans
 
@@ -38,13 +39,9 @@ class Redactor:
         self._count = len(values)
         forms = {form for value in values for form in known_forms(value)}
         words = {word for value in values for word in whole_words(value)}
-        alternatives = [re.escape(form) for form in sorted(forms, key=lambda form: -len(form))]
-        alternatives += [rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" for word in words]
-        first = "".join(sorted({re.escape(text[0]) for text in forms | words}))
-        # The lookahead finds secrets that overlap; the class of first characters makes it fast.
-        self._known = (
-            re.compile(f"(?=[{first}])(?=({'|'.join(alternatives)}))") if alternatives else None
-        )
+        self._known = [re.compile(any_of(forms))] if forms else []
+        if words:
+            self._known.append(re.compile(rf"(?<![A-Za-z0-9_]){any_of(words)}(?![A-Za-z0-9_])"))
         self._longest = max([LONGEST_SHAPE, *(len(form) for form in forms)])
 
     def __repr__(self) -> str:
@@ -84,8 +81,12 @@ class Redactor:
     def spans(self, line: str) -> list[Span]:
         """The places in one line (or a segment of one) that must not be shown, in order."""
         spans = shape_spans(line)
-        if self._known is not None:
-            spans += [match.span(1) for match in self._known.finditer(line)]
+        for known in self._known:
+            match = known.search(line)
+            while match is not None:
+                spans.append(match.span())
+                # Not from its end: secrets may overlap.
+                match = known.search(line, match.start() + 1)
         return _merged(spans)
 
     def cut(self, line: str) -> int | None:

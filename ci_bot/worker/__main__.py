@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +19,17 @@ from ci_bot.contracts.messages import (
     ReviewAsk,
     SweepAsk,
 )
-from ci_bot.errors import BotError
+from ci_bot.errors import BotError, format_exception
 from ci_bot.worker.channel import Channel
-from ci_bot.worker.problems import cancelled
+from ci_bot.worker.problems import cancelled, speakable
 from ci_bot.worker.stopping import Stop
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
 SMALL_PROJECT_FILES = 150
+MOST_CHARACTERS = 100_000
+# Where Hive's embedded metastore is, unless a project says otherwise: in the current directory.
+EMBEDDED_METASTORE = "metastore_db"
 
 Words = Callable[[], Contract]
 
@@ -40,6 +44,7 @@ def main() -> None:
     stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
     limit_forks(ask)
+    leave_nothing_behind(ask)
     try:
         answer: Contract = perform(ask, channel, stop, words.append)
     except BaseException as error:
@@ -67,6 +72,14 @@ def limit_forks(ask: AnyAsk) -> None:
     os.environ["MAX_FORK_WORKERS"] = "1"
 
 
+def leave_nothing_behind(ask: AnyAsk) -> None:
+    """No byte code beside the project's modules, neither from here nor from Spark's Python."""
+    from ci_bot.worker import bytecode
+
+    bytecode.keep_out_of(Path(ask.workplace.repository))
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
 def perform(
     ask: AnyAsk, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
 ) -> Contract:
@@ -88,10 +101,19 @@ def perform(
 
     def before_spark() -> None:
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
+        java.check(java.runtime(os.environ), java.spark_version())
+        os.environ.update(
+            java.in_a_private_place(
+                os.environ,
+                Path(tempfile.gettempdir()),
+                metastore=only_looks and not Path(EMBEDDED_METASTORE).exists(),
+            )
+        )
         if not isinstance(ask, ApplyAsk):
             brief()  # catalogs are asked, and no data is read
         progress("spark", "starting Spark")
 
+    only_looks = isinstance(ask, ReviewAsk | DoctorAsk | ListAsk)
     clock = Clock()
     if isinstance(ask, ReviewAsk):
         from ci_bot.worker import review
@@ -122,9 +144,6 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
     from ci_bot.worker.problems import failure_of
 
     stage = {"review": "plan", "list": "sweep"}.get(ask.activity, ask.activity)
-    if not isinstance(error, BotError):
-        # The whole story goes to the log, which is masked; the reader gets the sentence.
-        sys.excepthook(type(error), error, error.__traceback__)
     # SQLMesh names the place and what is wrong there; all else has no cure that we could name.
     from_sqlmesh = type(error).__module__.startswith("sqlmesh.")
     return FailedAnswer(
@@ -135,8 +154,15 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
             hint="Correct it and push; `sqlmesh info` shows the same locally."
             if from_sqlmesh
             else None,
-        )
+        ),
+        # The whole story is for the log, which is masked; the reader gets the sentence.
+        traceback=None if isinstance(error, BotError) else story(error),
     )
+
+
+def story(error: BaseException) -> str:
+    """The traceback of an exception and of its causes; the end of it, where it is very long."""
+    return speakable(format_exception(error))[-MOST_CHARACTERS:]
 
 
 def _cancelled(ask: AnyAsk) -> FailedAnswer:

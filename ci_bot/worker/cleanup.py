@@ -95,6 +95,7 @@ def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
     place = place_of(ask, ask.projects)
     configs, starts = project.configure(place, ports.on_spark_start, clock=ports.clock)
     context = project.new_context(configs, place)
+    project.require_spark(context)
     with ports.clock.phase("state"):
         state, facts = project.open_state(context, place, write=True)
     if state is None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.plan import ProjectCheck
@@ -15,8 +11,6 @@ from ci_bot.worker import compat, java, objects
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation, quoted
 from ci_bot.worker.problems import sentence
 
-_JAVA = (8, 11, 17)  # what Spark 3.5 runs on: https://spark.apache.org/docs/3.5.9/
-_JAVA_SECONDS = 30
 _MOST_VIEWS = 50
 _LONGEST = 3_000
 
@@ -27,24 +21,19 @@ def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
     Raises:
         BadInput: there is none, or it does not run.
     """
-    home = {**environ, **java.java_environment(environ, python=python)}.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java"
-    told = subprocess.run(
-        [program, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=False
-    )
-    version = re.search(r'version "(\d+)(?:\.(\d+))?[^"]*"', f"{told.stderr}{told.stdout}")
-    if told.returncode != 0 or version is None:
+    found = java.runtime({**environ, **java.java_environment(environ, python=python)})
+    spark_ = java.spark_version()
+    if found is None or found.version is None:
         raise BadInput(
-            f"{program} does not say which version it is.",
+            f"{found.program if found else 'java'} does not say which version it is.",
             hint="Point JAVA_HOME at a Java 17 runtime.",
+            reason_code="no_java",
         )
-    # Before Java 9 the first number was always 1.
-    major = int(version[2]) if version[1] == "1" and version[2] else int(version[1])
-    where = f"Java {major} in {home}" if home else f"Java {major} on the path"
-    if major in _JAVA:
-        return ProjectCheck(name="java", status="ok", message=where)
-    fix = "Spark 3.5 runs on Java 8, 11 and 17; point JAVA_HOME at one of them."
-    return ProjectCheck(name="java", status="warn", message=where, fix=fix)
+    java.check(found, spark_)
+    if found.version in java.runs_on(spark_):
+        return ProjectCheck(name="java", status="ok", message=str(found))
+    fix = f"{java.in_words(spark_)}; point JAVA_HOME at one of them."
+    return ProjectCheck(name="java", status="warn", message=str(found), fix=fix)
 
 
 def spark(context: Any, now: Callable[[], float]) -> ProjectCheck:

@@ -231,6 +231,8 @@ def _range(wish: Wish, frontier: int) -> tuple[int | None, int, list[str]]:
     now = times.now_milliseconds()
     start = times.parse_start(wish.start, relative_to=now) if wish.start else None
     end = times.parse_end(wish.end, relative_to=now) if wish.end else frontier
+    if wish.flags.preview_start:
+        times.check_preview_start(wish.flags.preview_start, relative_to=now)
     if end > frontier:
         notes.append(
             f"`end` was moved from {times.iso(end)} to {times.iso(frontier)}, the end of prod's "
@@ -239,7 +241,7 @@ def _range(wish: Wish, frontier: int) -> tuple[int | None, int, list[str]]:
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`start` ({times.iso(start)}) is not before `end` ({times.iso(end)}).",
+            f"`start` ({times.iso(start)}) is not before the end ({times.iso(end)}).",
             hint="Swap the dates, or leave `end` out to use the end of prod's data.",
             reason_code="bad_window",
         )

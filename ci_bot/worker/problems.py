@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ci_bot.contracts.base import Failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
+from ci_bot.worker import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -36,7 +38,7 @@ def sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
     if _says_that_java_is_gone(error):
         return SPARK_IS_GONE
-    text = _ANSI.sub("", str(error)).strip() or type(error).__name__
+    text = _ANSI.sub("", speakable(str(error))).strip() or type(error).__name__
     text = _PY4J.sub("", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
@@ -45,6 +47,11 @@ def sentence(error: BaseException) -> str:
     causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
     shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
     return "\n".join(shown) or type(error).__name__
+
+
+def speakable(text: str) -> str:
+    """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _says_that_java_is_gone(error: BaseException) -> bool:
@@ -59,12 +66,19 @@ def _says_that_java_is_gone(error: BaseException) -> bool:
     return False
 
 
-def spark_not_started(error: BaseException) -> BadInput:
-    """The failure where a Spark session could not be made: Java, a jar, or the configuration."""
+def spark_not_started(error: BaseException, environ: Mapping[str, str]) -> BadInput:
+    """The failure where a Spark session could not be made: Java, a jar, or the configuration.
+
+    Args:
+        environ: Where Spark looked for Java.
+    """
+    found, spark = java.runtime(environ), java.spark_version()
+    where = "" if found is None else f" on {found}"
     return BadInput(
-        f"Spark does not start: {sentence(root_cause(error)).splitlines()[0]}",
-        hint="Check that Java 17 runs (JAVA_HOME, or `java` on the path) and that the gateway's "
-        "`spark.*` settings fit; what Java and Spark say about it stands in the log of this run.",
+        f"Spark does not start{where}: {sentence(root_cause(error)).splitlines()[0]}",
+        hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
+        "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
+        "stands in the log of this run.",
         reason_code="spark_not_started",
     )
 
@@ -94,7 +108,8 @@ def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str 
 
 
 def _relative(path: Path, repository: Path) -> str:
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
+    shown = path.relative_to(repository) if path.is_relative_to(repository) else path
+    return speakable(str(shown))
 
 
 def failure_of(
@@ -123,7 +138,7 @@ def failure_of(
     if location and path is None:
         path = _relative(Path(location), repository)
     # Absolute paths of the run's private copy mean nothing to the reader.
-    message = message.replace(f"{repository}/", "")
+    message = message.replace(f"{speakable(str(repository))}/", "")
     return Failure(
         stage=stage,
         reason_code=reason_code or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import Config, DuckDBConnectionConfig
 from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
+from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 from sqlmesh.core.state_sync import StateSync
@@ -87,6 +88,7 @@ class Place:
     cache_dir: Path
     scratch_dir: Path
     gateway: str | None
+    own: bool = False
 
 
 def configure(
@@ -107,8 +109,8 @@ def configure(
     for path in place.projects:
         if not path.is_dir():
             raise BadInput(
-                f"The project directory {shown(path, place)} does not exist.",
-                hint="Set the input `project` to the directory with config.yaml or config.py.",
+                f"The project directory {named(path, place)} does not exist.",
+                hint="`project` names the directory with config.yaml or config.py.",
                 reason_code="no_project",
             )
     compat.analytics_off()
@@ -137,10 +139,10 @@ def configure(
 def _bad_configuration(error: Exception, place: Place) -> BadInput:
     text = str(error).replace(f"{place.repository}/", "")
     if "could not be found" in text:
-        names = ", ".join(shown(path, place) for path in place.projects)
+        names = ", ".join(named(path, place) for path in place.projects)
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
-            hint="Set the input `project` to the directory that holds it.",
+            hint="`project` names the directory that holds it.",
             reason_code="no_config",
         )
     path = _configuration_file(error, place)
@@ -176,6 +178,13 @@ def shown(path: Path, place: Place) -> str:
     return str(path)
 
 
+def named(path: Path, place: Place) -> str:
+    """A directory where "." would say nothing: the whole path, unless it is a copy's."""
+    if place.own:
+        return str(path)
+    return "the repository's root" if path == place.repository else shown(path, place)
+
+
 def new_context(configs: dict[Path, Config], place: Place) -> Context:
     """A context that has read no model and no state yet.
 
@@ -191,10 +200,26 @@ def new_context(configs: dict[Path, Config], place: Place) -> Context:
         if place.gateway and place.gateway not in names:
             raise BadInput(
                 f"The gateway `{place.gateway}` is not in the project's configuration.",
-                hint=f"Known gateways: {', '.join(names) or 'none'}. Set the input `gateway`.",
+                hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
                 reason_code="unknown_gateway",
             ) from error
         raise _bad_configuration(error, place) from error
+
+
+def require_spark(context: Context) -> None:
+    """What is built or removed here is on Spark.
+
+    Raises:
+        BadInput: the gateway's engine is another one.
+    """
+    connection = context.config.get_connection(context.gateway)
+    if not isinstance(connection, SparkConnectionConfig):
+        raise BadInput(
+            f"The engine of the gateway `{context.selected_gateway}` is {connection.type_}, and "
+            "environments are built and removed on Spark only.",
+            hint="`gateway` may be one whose connection has `type: spark`.",
+            reason_code="not_spark",
+        )
 
 
 def open_state(
@@ -323,6 +348,8 @@ def open_project(
         read_only_environment()
     configs, starts = configure(place, on_spark_start, clock=clock)
     context = new_context(configs, place)
+    if write:
+        require_spark(context)
     with clock.phase("state"):
         state, facts = open_state(context, place, write=write)
         baseline: Baseline = "state" if state is not None else "empty"

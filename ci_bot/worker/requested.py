@@ -14,7 +14,10 @@ from sqlmesh.utils.errors import PlanError
 
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.errors import BadInput
+from ci_bot.values import shown
+from ci_bot.worker import compat
 from ci_bot.worker.names import Names
+from ci_bot.worker.problems import sentence
 
 # Signs of SQLMesh's selector language; what has none of them is the name of one model.
 SELECTOR = frozenset("*?+^:@&|()!")
@@ -36,22 +39,45 @@ def check_models(context: Any, flags: PlanFlags) -> None:
     }
     if not any(named.values()):
         return
+    for name, wanted in named.items():
+        for item in wanted:
+            if set(item) & SELECTOR:
+                _check_selection(context, name, item)
     prod = context.state_reader.get_environment(c.PROD)
     known = {*context.models, *(info.name for info in (prod.snapshots if prod else ()))}
     names = Names(context.default_catalog, context.default_dialect)
     for name, wanted in named.items():
         missing = [item for item in wanted if not _known(context, item, known)]
         if missing:
-            shown = sorted(names.of(fqn) for fqn in known)
-            near = [match for item in missing for match in difflib.get_close_matches(item, shown)]
+            every = sorted(names.of(fqn) for fqn in known)
+            near = [match for item in missing for match in difflib.get_close_matches(item, every)]
+            told = ", ".join(shown(item) for item in missing[:_SHOWN])
             raise BadInput(
-                f"`{name}` names what is no model of this project: {', '.join(missing)}.",
+                f"`{name}` names what is no model of this project: {told}.",
                 hint=f"Did you mean {' or '.join(near[:_SHOWN])}?"
                 if near
                 else f"The project has {len(context.models)} models, for example "
-                f"{', '.join(shown[:_SHOWN])}.",
+                f"{', '.join(every[:_SHOWN])}.",
                 reason_code="unknown_model",
             )
+
+
+def _check_selection(context: Any, name: str, text: str) -> None:
+    """A selection that SQLMesh can read, and whose git branch (`git:main`) is there.
+
+    Raises:
+        BadInput: it cannot.
+    """
+    try:
+        compat.expand_selection(context, text)
+    except Exception as error:  # its parser, its git and deep nesting each raise their own
+        why = sentence(error).splitlines()[0].partition(": ")[0]
+        raise BadInput(
+            f"`{name}` cannot be {shown(text)}: {why}.",
+            hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
+            "(`tag:daily`), with `+` before or behind it for what it reads and what reads it.",
+            reason_code="bad_selection",
+        ) from error
 
 
 def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:

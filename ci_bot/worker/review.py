@@ -62,6 +62,7 @@ def place_of(ask: Any, projects: list[str], cache_name: str = "") -> Place:
         cache_dir=cache / cache_name if cache_name else cache,
         scratch_dir=Path(workplace.scratch_dir),
         gateway=ask.gateway,
+        own=workplace.own,
     )
 
 

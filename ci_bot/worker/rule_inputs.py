@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import stat
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ci_bot.contracts.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.contracts.messages import ReviewAsk
 from ci_bot.worker.describe import change_type, statements
 from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
 from ci_bot.worker.rules import RuleInputs
-
-# A larger file is no configuration and no model; rules that look at seeds read their first part.
-MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
 def rule_inputs(
@@ -48,8 +48,10 @@ def rule_inputs(
         metadata=_named(kinds, "metadata"),
         categories={s.name: category_of(s) for s in planned.changed} if planned else {},
         changed_files=tuple(ask.changed_files) if ask.changed_files is not None else None,
-        files_before=_reader(Path(ask.before_dir)) if ask.before_dir else _nothing,
-        files_after=_reader(repository),
+        files_before=_reader(Path(ask.before_dir), ask.unread_files)
+        if ask.before_dir
+        else _nothing,
+        files_after=_reader(repository, ask.unread_files),
         config_before=config_before,
         config_after=context.config,
         statements=_statements(planned),
@@ -105,15 +107,30 @@ def _nothing(path: str) -> bytes | None:
     return None
 
 
-def _reader(root: Path) -> Callable[[str], bytes | None]:
-    """Reads regular files below `root`, up to a size; links that lead out of it are not there."""
-    top = root.resolve()
+def _reader(root: Path, unread: Collection[str] = ()) -> Callable[[str], bytes | None]:
+    """Reads regular files below `root`; links that lead out of it are not there.
+
+    Neither is what is too large, whole or not at all: a part of a file would be judged as if the
+    rest had been taken away. The report says which files were not looked at.
+
+    Args:
+        unread: Files that the bot has found to be too large on either side of the change.
+    """
+    top, closed = Path(os.path.realpath(root)), frozenset(unread)
 
     def read(path: str) -> bytes | None:
-        file = (top / path).resolve()
-        if not file.is_relative_to(top) or not file.is_file():
+        if path in closed or not is_read(path):
             return None
-        with file.open("rb") as opened:
-            return opened.read(MAX_FILE_BYTES)
+        # Not `resolve`, which raises where a link leads to itself: one such file in a change must
+        # not keep a rule from all the others.
+        file = Path(os.path.realpath(top / path))
+        try:
+            if not file.is_relative_to(top) or not stat.S_ISREG(file.stat().st_mode):
+                return None
+            with file.open("rb") as opened:
+                content = opened.read(LARGEST_FILE_BYTES + 1)
+        except OSError:
+            return None
+        return content if len(content) <= LARGEST_FILE_BYTES else None
 
     return read

@@ -14,6 +14,10 @@ from sqlmesh.utils.date import (
 )
 
 from ci_bot.errors import BadInput
+from ci_bot.values import shown
+
+# Data is of these years; beyond them are typing errors, and dates that nothing can count with.
+_YEARS = range(1900, 2201)
 
 
 def iso(moment: Any) -> str:
@@ -42,6 +46,15 @@ def parse_start(text: str, *, relative_to: int) -> int:
     return int(_parse("start", text, relative_to).timestamp() * 1000)
 
 
+def check_preview_start(text: str, *, relative_to: int) -> None:
+    """The same for a start that SQLMesh reads by itself.
+
+    Raises:
+        BadInput: it is none.
+    """
+    _parse("preview-start", text, relative_to)
+
+
 def parse_end(text: str, *, relative_to: int) -> int:
     """An end that a user typed, in milliseconds; exclusive.
 
@@ -50,7 +63,7 @@ def parse_end(text: str, *, relative_to: int) -> int:
     """
     parsed = _parse("end", text, relative_to)
     if is_date(text):
-        parsed = make_exclusive(text)
+        parsed = make_exclusive(text)  # at most one day more, which the bounds leave room for
     return int(parsed.timestamp() * 1000)
 
 
@@ -58,9 +71,16 @@ def _parse(name: str, text: str, relative_to: int) -> datetime:
     try:
         moment: datetime = to_datetime(text, relative_base=to_datetime(relative_to))
     except Exception as error:
-        raise BadInput(
-            f"`{name}` is {text!r}, which is not a date.",
-            hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",
-            reason_code="bad_date",
-        ) from error
+        raise _no_date(name, text, "which is not a date") from error
+    if moment.year not in _YEARS:
+        years = f"{_YEARS.start} to {_YEARS.stop - 1}"
+        raise _no_date(name, text, f"which is none of the years {years}")
     return moment
+
+
+def _no_date(name: str, text: str, why: str) -> BadInput:
+    return BadInput(
+        f"`{name}` is {shown(text)}, {why}.",
+        hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",
+        reason_code="bad_date",
+    )

@@ -63,6 +63,18 @@ class Job:
     meanwhile: Callable[[int], object] | None = None
 
 
+def unfolded(stdout: str) -> list[str]:
+    """The lines of a log that stand in no group, which is what people see of it first."""
+    found: list[str] = []
+    inside = False
+    for line in stdout.splitlines():
+        if line.startswith(("::group::", "::endgroup::")):
+            inside = line.startswith("::group::")
+        elif not inside:
+            found.append(line)
+    return found
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended and what it left."""
@@ -231,7 +243,8 @@ class Runner:
         told = [
             data for level in ("notice", "warning", "error") for data in outcome.annotations(level)
         ]
-        for text in (*told, outcome.summary):
+        for text in (*told, outcome.summary, *unfolded(outcome.stdout)):
             assert "Traceback (most recent call last)" not in text
+        assert "Traceback (most recent call last)" not in outcome.stderr
         assert list((home / "tmp").iterdir()) == [], "private directories are left"
         assert outcome.exit_code in (0, 1, 2, 3, 4, 130, 143), f"{outcome.stdout}\n{outcome.stderr}"

@@ -172,7 +172,7 @@ BROKEN = {
         lambda shop: (shop.project / "config.yaml").unlink(),
         2,
         "no_config",
-        ("config.yaml or config.py", "input project"),
+        ("config.yaml or config.py", "in project.", "project names the directory"),
     ),
     "an unknown gateway": Broken(
         nothing_more,
@@ -185,7 +185,7 @@ BROKEN = {
         nothing_more,
         2,
         "bad_project_path",
-        ("nowhere", "not a directory of the repository", "Input project"),
+        ("Project path nowhere does not exist", "Input project"),
         inputs={"project": "nowhere"},
     ),
     "a project outside of the repository": Broken(
@@ -267,7 +267,7 @@ def test_bad_input__spark_that_does_not_start__leaves_nothing_half_done(
     (home / "bin").mkdir(parents=True)
     if broken == "failing":
         java = home / "bin" / "java"
-        java.write_text("#!/bin/sh\necho 'this is no Java' >&2\nexit 1\n")
+        java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\nexit 1\n")
         java.chmod(0o755)
     change = scene.open("add-orders", add_orders)
     plan = str(change.review("opened").outputs["plan-id"])
@@ -275,7 +275,13 @@ def test_bad_input__spark_that_does_not_start__leaves_nothing_half_done(
 
     outcome = change.dispatch({"plan-id": plan}, variables={"JAVA_HOME": str(home)})
 
-    says = ("JAVA_HOME", "Java 17") + (("Spark does not start",) if broken == "failing" else ())
+    says: tuple[str, ...] = ("JAVA_HOME is", "no bin/java in it", "Java 17")
+    if broken == "failing":
+        says = (
+            "Spark does not start on Java 8 at",
+            str(home),
+            "Spark 3.5 runs on Java 8, 11 and 17",
+        )
     reason = "no_java" if broken == "missing" else "spark_not_started"
     assert_told(outcome, change, "refused", 2, reason, says)
     assert change.marker().plan == plan, "once Java is there the same plan can be applied"

@@ -30,6 +30,7 @@ import pytest
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import CleanupAsk, Owner, Progress
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.environment import WorkerVariables, build
 from ci_bot.process.family import process_table
 from ci_bot.process.identity import ENTER, Identity, may
@@ -91,7 +92,7 @@ class Cage:
             redactor=Redactor([TOKEN, PASSWORD]),
             on_progress=heard,
             on_log=self.lines.append,
-            deadline_seconds=seconds,
+            deadline=Deadline(seconds, clock=time.monotonic),
             cancel=self.cancel,
             clock=time.monotonic,
         )
@@ -510,7 +511,7 @@ def test_cancel__the_caller_is_told_while_the_worker_lives(laptop: Cage) -> None
             redactor=Redactor(),
             on_progress=laptop.on_progress,
             on_log=laptop.lines.append,
-            deadline_seconds=PATIENCE,
+            deadline=Deadline(PATIENCE, clock=time.monotonic),
             cancel=laptop.cancel,
             clock=time.monotonic,
             on_cancel=lambda: told.append(alive(laptop.pids())),
@@ -540,6 +541,7 @@ import json, os, signal, sys, time
 from pathlib import Path
 from ci_bot.contracts.messages import CleanupAsk, Owner
 from ci_bot.errors import BotError
+from ci_bot.process.deadline import Deadline
 from ci_bot.process.identity import Identity
 from ci_bot.process.launch import Launch, Limits
 from ci_bot.process.run import run_worker
@@ -565,7 +567,8 @@ try:
                           directory=space.repository, channel_directory=space.channel,
                           search_path=tuple(search), module="worker_probe", identity=identity,
                           limits=Limits(grace_seconds=5.0)),
-            redactor=Redactor(), on_log=print, deadline_seconds=float(seconds),
+            redactor=Redactor(), on_log=print,
+            deadline=Deadline(float(seconds), clock=time.monotonic),
             on_progress=lambda _: print(
                 "pids", *(Path(space.scratch_dir) / "pids").read_text().split()
                 if scenario == "deaf" else [], flush=True),
@@ -740,7 +743,7 @@ def install(cage: Cage, **more: Any) -> Launch:
         launch=cage.launch,
         redactor=Redactor([PASSWORD]),
         on_log=cage.lines.append,
-        deadline_seconds=120.0,
+        deadline=Deadline(120.0, clock=time.monotonic),
         cancel=cage.cancel,
         clock=time.monotonic,
         **more,

@@ -37,6 +37,15 @@ def keep_model_caps(builder: PlanBuilder) -> None:
     builder.override_end = False
 
 
+def expand_selection(context: Context, text: str) -> set[str]:
+    """The models that one selection stands for, by fully qualified name.
+
+    (`GenericContext._new_selector`)
+    """
+    found: set[str] = context._new_selector().expand_model_selections([text])
+    return found
+
+
 def note_refused_models(builder: PlanBuilder) -> list[str]:
     """A list that gets the model for which `build` refuses a destructive or additive change.
 

@@ -75,7 +75,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
         try:
             return super()._connection_factory_with_kwargs()
         except Exception as error:
-            raise spark_not_started(error) from error
+            raise spark_not_started(error, os.environ) from error
 
     def get_catalog(self) -> str | None:
         return self._known_catalog or super().get_catalog()

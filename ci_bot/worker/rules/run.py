@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import groupby
+from typing import Any, get_args
 
-from ci_bot.contracts.plan import Finding
+from ci_bot.contracts.plan import Finding, Severity
 from ci_bot.worker.rules.changes import CHANGE_RULES
 from ci_bot.worker.rules.changes.exposure import exposed_by, statements_of
 from ci_bot.worker.rules.files import PROJECT_RULES
@@ -20,6 +21,7 @@ from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import CRASHED
 from ci_bot.worker.rules.sight import Sight, finding
 
+MOST_OF_ONE_RULE = 1_000
 # Rules that the plan, with its real intervals and batches, answers better.
 _LEFT_TO_THE_PLAN = frozenset({"batch-size-missing"})
 
@@ -33,10 +35,32 @@ def find(inputs: RuleInputs) -> list[Finding]:
     texts: dict[str, str | None] = {}
     found = [_placed(sight, inputs, texts) for sight in sights]
     unique = {(f.rule, f.model, f.path, f.line, f.evidence): f for f in found}
-    return sorted(
+    every = sorted(
         unique.values(),
         key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.evidence),
     )
+    return [f for _, group in groupby(every, lambda f: f.rule) for f in _not_too_many(list(group))]
+
+
+def _not_too_many(found: list[Finding]) -> list[Finding]:
+    """The findings of one rule, or the heaviest of them and how many there are besides.
+
+    Very many changed files may have very many findings, and an answer that is too large is no
+    answer at all.
+    """
+    if len(found) <= MOST_OF_ONE_RULE:
+        return found
+    weights = get_args(Severity)
+    heaviest = sorted(found, key=lambda f: weights.index(f.severity))
+    rest = heaviest[MOST_OF_ONE_RULE:]
+    left_out = {id(f) for f in rest}
+    told = Finding(
+        rule=rest[0].rule,
+        severity=rest[0].severity,
+        evidence=f"{len(rest):,} more findings of this rule, not listed.",
+        clears_when="the ones above are cleared first",
+    )
+    return [*(f for f in found if id(f) not in left_out), told]
 
 
 def _all(inputs: RuleInputs) -> Iterator[Sight]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ci_bot.contracts.plan import EnvironmentStatement, Restatement
 from ci_bot.decision import exit_code
+from ci_bot.decision.judge import MOST_RISKS
 from ci_bot.decision.risks import SEVERITIES, listed, shown
 from tests.unit.decision.facts import changed, found, judged, weights
 
@@ -150,3 +151,15 @@ def test_listed__shows_the_first_and_counts_the_rest() -> None:
 )
 def test_shown(name: str, expected: str) -> None:
     assert shown(name) == expected
+
+
+def test_judge__of_very_many_findings__lists_the_heaviest_and_counts_the_rest() -> None:
+    light = [found(f"forged-{number}", "low") for number in range(MOST_RISKS)]
+    heavy = [found("hardcoded-secret", "blocker", model=f"m{number}") for number in range(5)]
+    judgement = judged(findings=[*light, *heavy])
+    assert len(judgement.risks) == MOST_RISKS + 1
+    assert [item.severity for item in judgement.risks[:6]] == ["blocker"] * 5 + ["low"]
+    last = judgement.risks[-1]
+    assert (last.rule, last.severity) == ("R10-not-listed", "low")
+    assert last.evidence.startswith("5 more findings, none of them heavier")
+    assert judgement.decision == "no_go"

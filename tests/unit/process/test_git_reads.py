@@ -11,45 +11,12 @@ from pathlib import Path
 import pytest
 
 from ci_bot.errors import BadInput
-from ci_bot.process.git import ChangedFile, Git, without_credentials
+from ci_bot.process.git import Blob, ChangedFile, Git, without_credentials
 from ci_bot.process.identity import Identity
+from tests.checkout import GIT, Repository
 
-GIT = shutil.which("git") or "git"
 WORKER = Identity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
-
-
-class Repository:
-    """A checkout as actions/checkout leaves it: a merge commit of base and head."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        root.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
-        self.git("config", "user.name", "a")
-        self.git("config", "user.email", "a@example.org")
-
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [GIT, "-c", "commit.gpgsign=false", "-C", str(self.root), *arguments],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
-        )
-        return done.stdout.strip()
-
-    def commit(self, **files: str | None) -> str:
-        for name, content in files.items():
-            path = self.root / name.replace("__", "/").replace("_sql", ".sql")
-            if content is None:
-                path.unlink()
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(content, encoding="utf-8")
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", "x")
-        return self.git("rev-parse", "HEAD")
 
 
 @pytest.fixture
@@ -150,19 +117,17 @@ def test_head__no_repository(ground: Path) -> None:
 
 def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: Path) -> None:
     base = reads.base_of_merge(reads.head())
-    assert reads.export(base, ["models"], ground / "base", identity=None) == []
+    assert reads.export(base, ground / "base", identity=None) == []
     files = {path.relative_to(ground / "base") for path in (ground / "base").rglob("*.sql")}
     assert files == {Path("models/a.sql"), Path("models/b.sql")}
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 1"
-    assert not (ground / "base" / "README").exists()
-    reads.export(base, [], ground / "everything", identity=None)
-    assert (ground / "everything" / "README").read_text() == "y"
+    assert (ground / "base" / "README").read_text() == "y"
     assert repository.git("status", "--porcelain") == ""
 
 
 @as_root
 def test_export__belongs_to_the_worker(reads: Git, ground: Path) -> None:
-    reads.export(reads.head(), ["."], ground / "base", identity=WORKER)
+    reads.export(reads.head(), ground / "base", identity=WORKER)
     for path in (ground / "base", *(ground / "base").rglob("*")):
         assert path.stat().st_uid == WORKER.uid
 
@@ -173,7 +138,7 @@ def test_export__attributes_and_links(repository: Repository, reads: Git, ground
     (repository.root / "in").symlink_to("README")
     (repository.root / ".gitattributes").write_text(attributes)
     commit = repository.commit(README="$Format:%H$")
-    assert reads.export(commit, [], ground / "base", identity=None) == ["out"]
+    assert reads.export(commit, ground / "base", identity=None) == ["out"]
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 10"
     assert (ground / "base" / "README").read_text() == "$Format:%H$"
     assert (ground / "base" / "in").readlink() == Path("README")
@@ -202,6 +167,22 @@ def traps(repository: Repository, evidence: Path) -> dict[str, str]:
         "credential.helper": str(program),
         "gpg.program": str(program),
         "uploadpack.packObjectsHook": str(program),
+        "core.alternateRefsCommand": str(program),
+        "core.attributesFile": str(repository.root / ".gitattributes"),
+        "core.editor": str(program),
+        "interactive.diffFilter": str(program),
+        "merge.evil.driver": str(program),
+        "pager.cat-file": str(program),
+        "alias.rev-parse": f"!{program}",
+        "protocol.allow": "always",
+        "protocol.ext.allow": "always",
+        "submodule.vendor.url": f"ext::{program}",
+        "submodule.vendor.active": "true",
+        "submodule.vendor.update": f"!{program}",
+        "submodule.recurse": "true",
+        "fetch.recurseSubmodules": "true",
+        "status.submoduleSummary": "true",
+        "diff.submodule": "log",
         "trace2.eventTarget": str(evidence),
     }
 
@@ -210,9 +191,22 @@ def everything(reads: Git, target: Path) -> None:
     """Each read once; that some are refused is as good."""
     merge = reads.head()
     base = reads.parents(merge)[0]
+    changed = reads.changed_files(base, merge)
+
+    def contents() -> None:
+        with reads.contents(at_most=1_000) as read:
+            for file in changed:
+                assert file.after is None or read(file.after.id) is not None
+
     steps: list[Callable[[], object]] = [
-        lambda: reads.changed_files(base, merge),
-        lambda: reads.export(base, [], target, identity=None),
+        contents,
+        lambda: reads.sizes(file.after.id for file in changed if file.after),
+        lambda: reads.export_blobs(
+            {file.path: file.after for file in changed if file.after},
+            target.with_name("blobs"),
+            identity=None,
+        ),
+        lambda: reads.export(base, target, identity=None),
         lambda: reads.has("0" * 40),
         reads.origin,
         reads.persisted_credentials,
@@ -237,6 +231,68 @@ def test_traps__no_program_of_the_configuration_runs(
     everything(reads, ground / "base")
     assert not evidence.exists()
     assert (ground / "base" / "models" / "a.sql").exists()
+
+
+def test_traps__submodules_that_are_programs_and_hooks__do_nothing(
+    repository: Repository, reads: Git, ground: Path
+) -> None:
+    """A submodule's URL may be a command (`ext::`), and a hook may follow each write of an index."""
+    evidence = ground / "evidence"
+    set_traps = traps(repository, evidence)
+    (repository.root / ".gitmodules").write_text(
+        f'[submodule "vendor"]\n\tpath = vendor\n\turl = ext::sh -c touch% {evidence}\n'
+        f"\tupdate = !touch {evidence}\n"
+    )
+    (repository.root / ".gitattributes").write_text("* filter=evil diff=evil merge=evil ident\n")
+    base = repository.git("rev-parse", "HEAD")
+    repository.git("add", "--all")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},vendor")
+    repository.git("commit", "--quiet", "--message", "vendor")
+    merge = repository.git("commit-tree", "-m", "m", "-p", base, "-p", "HEAD", "HEAD^{tree}")
+    repository.git("update-ref", "refs/heads/main", merge)
+    for name, value in set_traps.items():
+        repository.git("config", name, value)
+    for hook in (
+        *("post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman"),
+        *("pre-auto-gc", "post-rewrite", "post-merge", "update"),
+    ):
+        shutil.copy(set_traps["core.fsmonitor"], repository.root / ".git" / "hooks" / hook)
+    everything(reads, ground / "base")
+    reads.export(merge, ground / "head", identity=None)
+    assert not evidence.exists()
+    assert list((ground / "head" / "vendor").iterdir()) == [], "a submodule stays empty"
+    assert (ground / "head" / "models" / "a.sql").read_text() == "SELECT 10"
+
+
+@pytest.mark.parametrize("name", ["..", ".git", "a/../../out", "/out"])
+def test_export__of_a_tree_that_leads_out__writes_nothing_there(
+    repository: Repository, reads: Git, ground: Path, name: str
+) -> None:
+    """git itself makes no such tree; somebody who writes objects by hand can."""
+    blob = repository.git("rev-parse", "HEAD:README")
+    inner = write_tree(repository, "100644 out.sql\0", blob)
+    commit = repository.git(
+        "commit-tree", "-m", "x", write_tree(repository, f"40000 {name}\0", inner)
+    )
+    with pytest.raises(BadInput, match="could not read the checkout"):
+        reads.export(commit, ground / "deep" / "base", identity=None)
+    target = ground / "deep" / "blobs"
+    target.parent.mkdir(exist_ok=True)
+    reads.export_blobs({f"{name}/out.sql": Blob(blob, "100644")}, target, identity=None)
+    assert [path for path in ground.rglob("out.sql") if ".git" not in path.parts] == []
+    assert not Path("/out").exists()
+
+
+def write_tree(repository: Repository, entry: str, name: str) -> str:
+    """A tree with one entry, whatever it is called."""
+    options = ["hash-object", "-t", "tree", "-w", "--stdin", "--literally"]
+    done = subprocess.run(
+        [GIT, "-C", str(repository.root), *options],
+        input=entry.encode() + bytes.fromhex(name),
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
 
 
 def test_traps__the_trap_would_spring(repository: Repository, ground: Path) -> None:
@@ -270,7 +326,7 @@ def test_missing_object__is_not_fetched(repository: Repository, reads: Git, grou
     blob = repository.git("rev-parse", f"{merge}:models/a.sql")
     (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(BadInput, match="could not read the checkout"):
-        reads.export(merge, [], ground / "base", identity=None)
+        reads.export(merge, ground / "base", identity=None)
 
 
 @pytest.mark.parametrize(

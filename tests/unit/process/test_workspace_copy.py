@@ -18,12 +18,12 @@ from ci_bot.process.checkout import (
     seal_tree,
 )
 from ci_bot.process.identity import Identity
+from ci_bot.process.scratch import remove_tree
 from ci_bot.process.workspace import (
     inside,
     private_workspace,
     project_paths,
     read_inside,
-    remove_tree,
 )
 
 WORKER = Identity(uid=61_234, gid=61_234)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_bot.worker.rules.files import PROJECT_RULES
 from ci_bot.worker.rules.files.secrets import secret_in
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
@@ -197,6 +201,18 @@ def test_seed__too_many_rows(seeds) -> None:  # type: ignore[no-untyped-def]
     rows = "".join(f"{n},EU,0.2\n" for n in range(1_000_001))
 
     assert rules(seeds(CSV + rows)).get("seed-too-large") == "high"
+
+
+def test_seed__among_very_many_files_and_models__is_found_at_once(seeds) -> None:  # type: ignore[no-untyped-def]
+    """With a look at every model for each file this takes minutes."""
+    inputs = seeds(CSV.replace("0.19", "nineteen"))
+    (model,) = [model for model in inputs.after.values() if model.kind.is_seed]
+    models = {f"{model.fqn}{number}": model for number in range(500)}
+    paths = (*(f"seeds/s{number}.csv" for number in range(5_000)), "seeds/countries.csv")
+    large = replace(inputs, before=models, after=models, changed_files=paths)
+    begun = time.process_time()
+    assert "seed-broken" in {sight.spec.id for rule in PROJECT_RULES for sight in rule(large)}
+    assert time.process_time() - begun < 10
 
 
 def test_seed__that_does_not_load_is_found_from_prods_model(seeds) -> None:  # type: ignore[no-untyped-def]
@@ -503,3 +519,14 @@ def test_external_model__without_audits_is_information() -> None:
     )
 
     assert rules(grown) == {"external-without-audits": "info"}
+
+
+def test_findings__of_very_many_files__are_counted_and_not_all_listed() -> None:
+    """An answer that holds them all is too large to be taken, and then nothing is told at all."""
+    many = {f"conf/a{number:05}.yaml": f"password: hunter{number}\n" for number in range(1_200)}
+    found = seen(files({}, many), "hardcoded-secret")
+    assert len(found) == 1_001
+    assert {item.severity for item in found} == {"blocker"}
+    assert [item.evidence for item in found if item.path is None] == [
+        "200 more findings of this rule, not listed."
+    ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.contracts.files import is_read
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.secret_forms import FORMS, is_sample
@@ -55,9 +56,7 @@ _SETTINGS = frozenset(
     {".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".json", ".xml"}
 )
 _SCRIPTS = frozenset({".sh", ".env", ".sql", ".jinja"})
-_BINARY = frozenset({".png", ".jpg", ".gif", ".parquet", ".zip", ".gz", ".jar", ".whl", ".pdf"})
 MAX_LINE = 2_000
-MAX_FILE = 2_000_000
 MIN_SECRET = 4
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
 
@@ -65,10 +64,8 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 def hard_coded(inputs: RuleInputs) -> Iterator[Sight]:
     """Credentials in lines that the change adds."""
     for path in inputs.changed_files or ():
-        if PurePosixPath(path).suffix.lower() in _BINARY:
-            continue
-        after = inputs.text_after(path)
-        if after is None or len(after) > MAX_FILE:
+        after = inputs.text_after(path) if is_read(path) else None
+        if after is None:
             continue
         known = set((inputs.text_before(path) or "").splitlines())
         told: set[str] = set()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -22,6 +23,7 @@ KEYS = rule("seed-keys-changed", "Keys of a seed are gone or repeated", "high", 
 
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
+_SAMPLE_BYTES = 1_000_000
 MAX_ROWS = 1_000_000
 _SEED_NAME = re.compile(r"MODEL\s*\(.*?\bname\s+([\w.]+).*?\bkind\s+SEED\b", re.I | re.S)
 _BOM = b"\xef\xbb\xbf"
@@ -32,33 +34,41 @@ _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 def _seeds(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
     """Changed CSV files with the seed model that reads each, from whichever side knows it."""
+    sides = [_Readers(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
-        if PurePosixPath(path).suffix.lower() not in {".csv", ".tsv"}:
+        pure = PurePosixPath(path)
+        if pure.suffix.lower() not in {".csv", ".tsv"}:
             continue
-        model = _reader(inputs, path)
-        if model is not None or "seeds" in PurePosixPath(path).parts:
+        model = next((found for side in sides if (found := side.of(pure)) is not None), None)
+        if model is not None or "seeds" in pure.parts:
             yield path, model
 
 
-def _reader(inputs: RuleInputs, path: str) -> Any:
-    for side in (inputs.after, inputs.before):
+class _Readers:
+    """Which seed model of one side reads a file; asked for every changed file of a large change."""
+
+    def __init__(self, inputs: RuleInputs, side: Mapping[str, Any]) -> None:
+        self._by_path: dict[tuple[str, ...], Any] = {}
+        self._by_tail: dict[tuple[str, ...], Any] = {}
         for model in side.values():
             if not model.kind.is_seed:
                 continue
-            if _same_file(inputs, model, path):
-                return model
-    return None
+            own = PurePosixPath(str(model.kind.path))
+            defined = inputs.path_of(model)
+            if defined is not None and not own.is_absolute() and "$root" not in str(own):
+                joined = PurePosixPath(defined).parent / own
+                self._by_path.setdefault(tuple(_normal(joined.parts)), model)
+            else:
+                # A model from state does not know its file: the tail of the path has to do.
+                tail = tuple(part for part in own.parts if part not in {"..", ".", "/", "$root"})
+                self._by_tail.setdefault(tail, model)
+        self._lengths = sorted({len(tail) for tail in self._by_tail})
 
-
-def _same_file(inputs: RuleInputs, model: Any, path: str) -> bool:
-    own = PurePosixPath(str(model.kind.path))
-    defined = inputs.path_of(model)
-    if defined is not None and not own.is_absolute() and "$root" not in str(own):
-        joined = Path(PurePosixPath(defined).parent / own)
-        return PurePosixPath(*_normal(joined.parts)) == PurePosixPath(path)
-    # A model from state does not know its file: the tail of the path has to do.
-    tail = [part for part in own.parts if part not in {"..", ".", "/", "$root"}]
-    return PurePosixPath(path).parts[-len(tail) :] == tuple(tail)
+    def of(self, path: PurePosixPath) -> Any:
+        """The model; None where none reads this file."""
+        found = self._by_path.get(path.parts)
+        tails = (self._by_tail.get(path.parts[-length:]) for length in self._lengths)
+        return found if found is not None else next((m for m in tails if m is not None), None)
 
 
 def _normal(parts: tuple[str, ...]) -> list[str]:
@@ -105,10 +115,16 @@ def _name_in_files(inputs: RuleInputs, path: str) -> str | None:
     return None
 
 
-def _size(inputs: RuleInputs, path: str, content: bytes) -> int:
-    """Bytes of the file; the reader may have given only the first part of a large one."""
+def _extent(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
+    """Bytes and rows of the file; rows by its beginning, where it is too large to be read whole."""
+    if content is not None:
+        return len(content), content.count(b"\n")
     file = inputs.repository / path
-    return max(len(content), file.stat().st_size if file.is_file() else 0)
+    if file.is_symlink() or not file.is_file():
+        return 0, 0
+    with file.open("rb") as opened:
+        size, part = os.fstat(opened.fileno()).st_size, opened.read(_SAMPLE_BYTES)
+    return size, int(part.count(b"\n") * size / max(len(part), 1))
 
 
 def _encoding(model: Any) -> str:
@@ -143,10 +159,7 @@ def contents(inputs: RuleInputs) -> Iterator[Sight]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
     for path, model in _seeds(inputs):
         content = inputs.files_after(path)
-        if content is None:
-            continue
-        size = _size(inputs, path, content)
-        rows_count = int(content.count(b"\n") * size / max(len(content), 1))
+        size, rows_count = _extent(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MAX_ROWS:
             huge = size > MAX_BYTES or rows_count > MAX_ROWS
             yield Sight(
@@ -159,7 +172,7 @@ def contents(inputs: RuleInputs) -> Iterator[Sight]:
                 path=path,
                 line=1,
             )
-        rows = _table(inputs, path, model, before=False) if size == len(content) else None
+        rows = _table(inputs, path, model, before=False)
         if rows is not None:
             yield from _shape(path, model, rows)
 

@@ -1,0 +1,141 @@
+"""Every reason code: the one stable word for why a run ended as it did.
+
+Workflows have conditions on them, so a code is never another one's word and never goes away in a
+patch release. What the worker may say stands apart from what the bot says by itself: the worker
+runs the pull request's code, and a word of its own making must not look like one of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+UNKNOWN = "failed"
+
+# Results of an apply, which are no failures.
+RESULTS: Mapping[str, str] = {
+    "already_applied": "the environment holds the reviewed plan already",
+    "no_changes": "the project equals prod",
+}
+
+OF_THE_WORKER: Mapping[str, str] = {
+    "bad_base_config": "the base branch's configuration cannot be read",
+    "bad_config": "the configuration cannot be read",
+    "bad_date": "`start`, `end` or `preview-start` is no date",
+    "bad_input": "a value cannot be used",
+    "bad_selection": "a selection of models cannot be read",
+    "bad_window": "`start` is not before the end",
+    "cancelled": "the run was stopped",
+    "failed": "SQLMesh, Spark or the project failed",
+    "foreign_objects": "the environment's schema holds what is not ours",
+    "held": "another run holds the environment",
+    "incomplete": "something is left over",
+    "lease_lost": "another run took the environment meanwhile",
+    "leftovers": "something could not be removed",
+    "no_base": "there is nothing to compare with",
+    "no_config": "the project's directory holds no configuration",
+    "no_java": "no Java, or none that this Spark runs on",
+    "no_prod": "there is no prod environment yet",
+    "no_project": "the project's directory does not exist",
+    "no_views": "a view was not made",
+    "not_a_pr_environment": "the name is none of a pull request's environment",
+    "not_ours": "the environment belongs to somebody else",
+    "not_spark": "the gateway's engine is not Spark",
+    "other_owner": "the environment belongs to another repository",
+    "other_project": "the plan would remove models of another project",
+    "outside_window": "there is work outside the reviewed window",
+    "pinned": "the environment is pinned in the configuration",
+    "plan_changed": "the plan is not the reviewed one",
+    "project_keys": "several projects on one state lack a `project:` key",
+    "refused": "the request is refused",
+    "restates_prod": "the model to restate is one that prod uses",
+    "spark_not_started": "Spark does not start",
+    "state_locked": "another process holds the state's file",
+    "state_unreachable": "the state database does not answer",
+    "state_version": "the state is of another version of SQLMesh",
+    "stop_requested": "a cleanup asked this apply to stop",
+    "suffix_target": "environments that are catalogs cannot be removed on Spark",
+    "uncategorized": "a change has no category",
+    "unknown_gateway": "the configuration has no such gateway",
+    "unknown_model": "the project has no such model",
+    "views_do_not_resolve": "a view of the environment cannot be read",
+    "would_write_prod": "the plan would change a table that prod reads",
+}
+
+OF_THE_BOT: Mapping[str, str] = {
+    "ambiguous_head": "several pull requests have this head",
+    "answer_refused": "the worker's answer cannot be believed",
+    "artifact_gone": "the review's artifact has expired",
+    "artifact_refused": "the review's artifact cannot be believed",
+    "bad_api_url": "the API's address is none that a token may be sent to",
+    "bad_comment": "the comment is not what it was, or no command",
+    "bad_commit": "a commit id is none",
+    "bad_credentials": "GitHub does not accept the token",
+    "bad_path": "a path is none",
+    "bad_project_path": "`project` names no directory of the repository",
+    "bad_requirements": "the requirements hold more than wheels from an index",
+    "bad_revision": "there is no such branch, tag or commit",
+    "bad_worker_env": "`worker-env` names what the worker must not see",
+    "base_commit_missing": "the checkout lacks the base commit",
+    "cannot_drop_privileges": "the container does not run as root",
+    "closed": "the pull request is closed",
+    "conflict": "the pull request has a conflict with its base",
+    "conversation_locked": "the conversation is locked",
+    "defect": "something happened that ci-bot does not know",
+    "demo_data_missing": "the demo's data is not installed",
+    "demo_failed": "the demo's prod could not be built",
+    "draft": "the pull request is a draft",
+    "event_unreadable": "the event file cannot be read",
+    "fork": "the pull request comes from a fork",
+    "git_failed": "git cannot read the checkout",
+    "github_rejected": "GitHub refused a request",
+    "github_unavailable": "GitHub does not answer",
+    "github_unexpected": "GitHub's answer makes no sense",
+    "head_moved": "somebody has pushed since the review",
+    "memory_limit": "the worker needed too much memory",
+    "missing_permission": "the token lacks a permission",
+    "missing_pr_number": "no pull request is named",
+    "missing_token": "there is no token",
+    "mode_mismatch": "`mode` cannot be done on this event",
+    "no_commit": "the checkout has no commit",
+    "no_default_branch": "the event does not name the default branch",
+    "no_go": "the plan is No-Go",
+    "no_reviewed_plan": "nothing was reviewed yet",
+    "not_a_merge_commit": "the checkout is no test merge commit",
+    "not_empty": "the directory for the demo is not empty",
+    "not_found": "GitHub finds nothing there",
+    "open_door": "the worker could write to a file of the runner",
+    "output": "the report's files cannot be written",
+    "override_permission": "an override takes maintain access",
+    "path_outside": "a path leads out of the repository",
+    "permission": "whoever asked may not do that",
+    "rate_limited": "GitHub's rate limit holds",
+    "redirected": "GitHub redirects elsewhere",
+    "reopened": "the pull request was opened again",
+    "report_refused": "the report of a fork's review cannot be believed",
+    "requirements_failed": "the requirements could not be installed",
+    "several_repositories": "the projects are not in one repository",
+    "timeout": "the run was not over when its time was",
+    "token_in_worker_env": "`worker-env` would hand the token to the worker",
+    "too_large": "a file is too large",
+    "too_many_files": "more files are changed than a review looks at",
+    "unknown_api": "the address of GitHub's API is not known",
+    "unknown_plan": "the plan id is not the reviewed one",
+    "unknown_repository": "the repository on GitHub is not known",
+    "unsafe_trigger": "the workflow's trigger would run foreign code beside secrets",
+    "worker_crashed": "the worker ended without an answer",
+    "worker_failed": "the worker gave no answer that can be believed",
+    "worker_is_root": "the worker would run as root",
+    "worker_not_started": "the worker could not be started",
+    "workspace_left": "the private directory could not be removed",
+    "wrong_checkout": "the checkout is not this pull request's",
+}
+
+
+def of_the_worker(code: str) -> str:
+    """The code of a failure that the worker tells; a word that is none of its is `failed`."""
+    return code if code in OF_THE_WORKER else UNKNOWN
+
+
+def of_a_result(code: str | None) -> str | None:
+    """The same for the code of a whole document, which may say a result as well."""
+    return None if code is None else code if code in RESULTS else of_the_worker(code)

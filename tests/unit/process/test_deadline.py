@@ -1,0 +1,97 @@
+"""One deadline for a run: what it bounds, and what it says."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ci_bot.errors import TimedOut
+from ci_bot.github_time import time_for_github
+from ci_bot.process.checkout import copy_checkout
+from ci_bot.process.deadline import REPORT_SECONDS, Deadline, no_deadline
+from ci_bot.process.workspace import private_workspace
+from tests.in_process import Clock, Machine
+
+
+def after(clock: Clock, seconds: float) -> Deadline:
+    return Deadline(seconds, clock=lambda: clock.passed)
+
+
+def test_deadline__ends_what_goes_on_and_names_it() -> None:
+    clock = Clock()
+    deadline = after(clock, 180)
+    clock.sleep(179)
+    deadline.check("while nothing went on")
+    assert (deadline.left(), deadline.timeout()) == (1.0, 1.0)
+    clock.sleep(1)
+    with pytest.raises(TimedOut) as late:
+        deadline.check("while the checkout was copied")
+    assert late.value.message == (
+        "The run did not finish within 3 minutes and was stopped while the checkout was copied."
+    )
+    assert "timeout-minutes" in (late.value.hint or "")
+    assert (late.value.reason_code, late.value.exit_code) == ("timeout", 1)
+    clock.sleep(1)
+    assert deadline.left() == 0.0
+
+
+def test_deadline__that_is_none__never_comes() -> None:
+    deadline = no_deadline()
+    deadline.check("never")
+    assert deadline.timeout() is None
+
+
+def test_github__is_asked_for_as_long_as_the_report_may_take(tmp_path: Path) -> None:
+    clock = Clock()
+    machine = Machine(api_url="", repository="", token="", home=tmp_path, clock=clock)
+    around, _ = machine.surroundings({})
+    patience = time_for_github(around, after(clock, 60))
+    patience.sleep(50)
+    patience.sleep(60)
+    patience.before_request()
+    assert clock.passed == 110.0, "past the deadline there is a minute for the report"
+    with pytest.raises(TimedOut, match="while GitHub was asked"):
+        patience.sleep(REPORT_SECONDS)
+    assert clock.passed == 110.0, "a wait that would be too long is not begun"
+    clock.sleep(11)
+    with pytest.raises(TimedOut, match="while GitHub was asked"):
+        patience.before_request()
+
+
+def test_copy_of_the_checkout__is_a_part_of_the_time(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / "checkout" / f"d{number}").mkdir(parents=True)
+        (tmp_path / "checkout" / f"d{number}" / "model.sql").write_text("SELECT 1")
+    ticks = iter(range(1_000))
+    deadline = Deadline(60, clock=lambda: float(next(ticks)))
+    with pytest.raises(TimedOut, match="while the checkout was copied"):
+        copy_checkout(tmp_path / "checkout", tmp_path / "copy", identity=None, deadline=deadline)
+
+
+def test_copy_of_one_large_file__too(tmp_path: Path) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "model.sql").write_bytes(b"x" * 20 * 1024 * 1024)
+    ticks = iter(range(1_000))
+    deadline = Deadline(10, clock=lambda: float(next(ticks)))
+    with pytest.raises(TimedOut, match="while the checkout was copied"):
+        copy_checkout(tmp_path / "checkout", tmp_path / "copy", identity=None, deadline=deadline)
+
+
+def test_workspace__out_of_time__leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "temporary").mkdir()
+    late = Deadline(0.0, clock=time.monotonic)
+    with (
+        pytest.raises(TimedOut),
+        private_workspace(
+            tmp_path / "checkout",
+            parent=tmp_path / "temporary",
+            identity=None,
+            copy=True,
+            deadline=late,
+        ),
+    ):
+        pass
+    assert list((tmp_path / "temporary").iterdir()) == []

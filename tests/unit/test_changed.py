@@ -1,0 +1,186 @@
+"""Which changed files are looked into, how much of them, and what is said of the rest."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ci_bot.activities.changed import Changes, changes
+from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
+from ci_bot.decision import BotFacts, code_that_runs_on_load, judge
+from ci_bot.process.git import Git
+from ci_bot.worker.rule_inputs import _reader
+from ci_bot.worker.rules.files import PROJECT_RULES
+from ci_bot.worker.rules.inputs import RuleInputs
+from tests.checkout import Repository
+from tests.unit.decision.facts import facts
+
+LARGE = LARGEST_FILE_BYTES + 1
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path / "checkout")
+    made.commit(README="x")
+    return made
+
+
+def compared(repository: Repository, **files: bytes | None) -> tuple[Git, Changes]:
+    """What a commit with these files differs in from the one before; `_DOT_` stands for a dot."""
+    before = repository.git("rev-parse", "HEAD")
+    for name, content in files.items():
+        path = repository.root / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+    after = repository.commit()
+    private = Path(tempfile.mkdtemp(dir=repository.root.parent))
+    git = Git(repository.root, private=private)
+    return git, changes(git, before, after)
+
+
+def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Repository) -> None:
+    compared(repository, models__a_DOT_sql=b"SELECT 1", models__b_DOT_py=b"x = 1")
+    git, found = compared(
+        repository, models__a_DOT_sql=b"SELECT @{1}", models__b_DOT_py=None, c_DOT_sql=b"{{ f() }}"
+    )
+    assert found.paths == ["c.sql", "models/a.sql", "models/b.py"]
+    assert found.too_large == ()
+    assert sorted(found.before()) == ["models/a.sql", "models/b.py"]
+    read = {file.path: (file.before, file.after) for file in found.contents(git, ["."])}
+    assert read == {
+        "c.sql": (None, b"{{ f() }}"),
+        "models/a.sql": (b"SELECT 1", b"SELECT @{1}"),
+        "models/b.py": (b"x = 1", None),
+    }
+
+
+def test_contents__of_what_cannot_be_code__are_not_fetched(repository: Repository) -> None:
+    git, found = compared(
+        repository, notes_DOT_txt=b"x", p__m_DOT_sql=b"y", other__m_DOT_sql=b"z", p__s_DOT_csv=b"1"
+    )
+    read = {file.path: (file.after, file.read) for file in found.contents(git, ["p"])}
+    assert read == {
+        "notes.txt": (None, True),
+        "other/m.sql": (None, True),
+        "p/m.sql": (b"y", True),
+        "p/s.csv": (None, True),
+    }
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_too_large__on_either_side__is_read_by_nobody(repository: Repository, side: str) -> None:
+    sizes = (LARGE, 1) if side == "before" else (1, LARGE)
+    compared(repository, a_DOT_py=b"#" * sizes[0], b_DOT_py=b"x = 1", p_DOT_png=b"0" * sizes[0])
+    git, found = compared(
+        repository, a_DOT_py=b"#" * sizes[1], b_DOT_py=b"x = 1 ", p_DOT_png=b"1" * sizes[1]
+    )
+    assert found.too_large == ("a.py",), "nobody reads the picture, so nobody misses it"
+    assert list(found.before()) == ["b.py"]
+    read = {file.path: file.read for file in found.contents(git, ["."])}
+    assert read == {"a.py": False, "b.py": True, "p.png": True}
+    assert code_that_runs_on_load(found.contents(git, ["."]), ["."]) == ["a.py"], (
+        "what nobody could read counts as changed code"
+    )
+
+
+def test_too_large__just_not__is_read(repository: Repository) -> None:
+    git, found = compared(repository, a_DOT_sql=b" " * LARGEST_FILE_BYTES)
+    assert found.too_large == ()
+    (file,) = found.contents(git, ["."])
+    assert len(file.after or b"") == LARGEST_FILE_BYTES
+
+
+def test_too_large__all_together__the_smallest_are_read(repository: Repository) -> None:
+    count = MOST_BYTES // LARGEST_FILE_BYTES + 2
+    large = {f"m{number:03}_DOT_sql": b" " * LARGEST_FILE_BYTES for number in range(count)}
+    _, found = compared(repository, z_DOT_sql=b"SELECT 1", **large)
+    assert len(found.too_large) == 3
+    assert "z.sql" not in found.too_large
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_too_large__is_told_in_the_report(changed: bool) -> None:
+    plan = facts() if not changed else facts(changes=[])
+    bot = BotFacts(changed_files=("a.sql", "b.sql"), too_large=("a.sql",))
+    told = [item for item in judge(plan, bot=bot).risks if "Too large" in item.evidence]
+    assert [(item.rule, item.severity) for item in told] == [("R10-not-checked", "info")]
+    assert "1 changed file (`a.sql`)" in told[0].evidence
+
+
+def test_rules__read_no_other_files_than_they_say() -> None:
+    """A rule that reads another kind of file fails here until `is_read` names that kind."""
+    names = [
+        f"{folder}{stem}{suffix}"
+        for folder in ("", "models/", "macros/", "seeds/", "tests/", "audits/", "p/q/")
+        for stem in ("config", "m", ".env", ".gitignore", "requirements", "Dockerfile")
+        for suffix in (*sorted(UNREAD_SUFFIXES), "", ".py", ".sql", ".yaml", ".csv", ".tsv", ".md")
+    ]
+    asked: set[str] = set()
+
+    def read(path: str) -> bytes | None:
+        asked.add(path)
+        return b"a: 1\n"
+
+    inputs = RuleInputs(
+        before={}, after={}, changed_files=tuple(names), files_before=read, files_after=read
+    )
+    for rule in PROJECT_RULES:
+        list(rule(inputs))
+    assert asked == {name for name in names if is_read(name)}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Path]:
+    root = tmp_path / "tree"
+    (root / "models").mkdir(parents=True)
+    (root / "models" / "m.sql").write_text("SELECT 1")
+    (root / "large.csv").write_bytes(b"1\n" * LARGE)
+    (root / "picture.png").write_bytes(b"x")
+    (root / "loop").symlink_to("loop")
+    (root / "out").symlink_to("/etc/passwd")
+    os.mkfifo(root / "pipe.sql")
+    yield root
+
+
+def test_reader__gives_a_file_whole_or_not_at_all(tree: Path) -> None:
+    read = _reader(tree, ["closed.sql"])
+    (tree / "closed.sql").write_text("SELECT 2")
+    assert read("models/m.sql") == b"SELECT 1"
+    refused = (
+        "large.csv",
+        "closed.sql",
+        "picture.png",
+        "loop",
+        "out",
+        "pipe.sql",
+        "gone",
+        "models",
+    )
+    assert [read(path) for path in refused] == [None] * len(refused)
+    assert read("x" * 5_000) is None
+
+
+def test_seed__that_is_too_large_to_be_read__is_still_too_large_for_git(tmp_path: Path) -> None:
+    root = Path(os.path.realpath(tmp_path))
+    (root / "seeds").mkdir()
+    (root / "seeds" / "s.csv").write_bytes(b"a,b\n" + b"1,2\n" * 1_500_000)
+    inputs = RuleInputs(
+        before={},
+        after={},
+        repository=root,
+        changed_files=("seeds/s.csv",),
+        files_after=_reader(root),
+    )
+    told = {
+        (sight.spec.id, sight.evidence.split(":")[0])
+        for rule in PROJECT_RULES
+        for sight in rule(inputs)
+    }
+    assert told == {("seed-too-large", "6 MB, about 1,500,001 rows")}
