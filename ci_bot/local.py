@@ -27,6 +27,7 @@ from ci_bot.contracts.report import Report
 from ci_bot.decision import exit_code as decision_exit_code
 from ci_bot.errors import BotError
 from ci_bot.output import Format, write_files
+from ci_bot.process.environment import redactor_of
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.outcome import render_apply, render_cleanup
@@ -212,6 +213,7 @@ def local_bench(
         count = f" {step.done}/{step.total}" if step.total else ""
         print(f"{step.phase}{count}: {step.message}", file=around.log, flush=True)
 
+    redactor = redactor_of(around.environ, worker_env=worker_env, secrets=secrets)
     options = BenchOptions(
         checkout=root,
         projects=relative,
@@ -224,7 +226,9 @@ def local_bench(
     try:
         with (
             handle_signals(cancel),
-            open_bench(options, around, cancel=cancel, listener=listener) as bench,
+            open_bench(
+                options, around, redactor=redactor, cancel=cancel, listener=listener
+            ) as bench,
         ):
             yield bench
     finally:

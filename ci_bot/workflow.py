@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ci_bot import activity
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled
 from ci_bot.event import read_event
-from ci_bot.settings import Settings, from_environ
+from ci_bot.settings import Settings, env_name, from_environ
 from ci_bot.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ci_bot.github.client import GitHubClient
     from ci_bot.github.port import GitHub
     from ci_bot.pull_request.desk import Desk
-    from ci_bot.redaction import Redactor
+    from ci_bot.secrets import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
 _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
@@ -36,16 +36,23 @@ def run_workflow(around: Surroundings) -> int:
         settings = from_environ(around.environ)
         chosen = _choose(settings)
     except BotError as error:
-        return _explain(error, around, ())
+        return _explain(error, around)
     if isinstance(chosen, activity.Skip):
-        commands = _commands(around, ())
-        commands.notice(chosen.reason)
+        _commands(around, _redactor(around)).notice(chosen.reason)
         return EXIT_DONE
     secrets = job_secrets(settings, around.environ)
     try:
         return _perform(chosen, settings, around, secrets)
     except BotError as error:
         return _explain(error, around, secrets)
+
+
+def _redactor(around: Surroundings, secrets: tuple[str, ...] = ()) -> Redactor:
+    """Of everything that this run can know; also where its inputs cannot be read."""
+    from ci_bot.process.environment import redactor_of
+
+    worker_env = around.environ.get(env_name("worker-env"), "")
+    return redactor_of(around.environ, worker_env=worker_env, secrets=secrets)
 
 
 def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -77,28 +84,26 @@ def _choose(settings: Settings) -> activity.Activity:
     )
 
 
-def _commands(around: Surroundings, secrets: tuple[str, ...]) -> Commands:
+def _commands(around: Surroundings, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
     from ci_bot.actions.commands import Commands
-    from ci_bot.redaction import Redactor
 
     # Outside a workflow a mask would print the secret that it is to hide.
     inside = around.environ.get("GITHUB_ACTIONS") == "true"
     return Commands(
         around.out,
         token=around.token,
-        secrets=secrets if inside else (),
-        redactor=Redactor(secrets),
+        secrets=masked if inside else (),
+        redactor=redactor,
     )
 
 
-def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...]) -> int:
+def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...] = ()) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.actions.files import Outputs
-    from ci_bot.redaction import Redactor
 
-    commands = _commands(around, ())
+    commands = _commands(around, _redactor(around, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
-    commands.error(Redactor(secrets).redact(text), file=error.path, line=error.line)
+    commands.error(text, file=error.path, line=error.line)
     path = around.environ.get("GITHUB_OUTPUT")
     outputs = Outputs(Path(path) if path else None, delimiter=around.token)
     if isinstance(error, Cancelled) and outputs.holds("result"):
@@ -116,9 +121,9 @@ def _perform(
     from ci_bot.bench import BenchOptions, Listener, open_bench
     from ci_bot.contracts.messages import Progress
     from ci_bot.process.signals import CancelToken, handle_signals
-    from ci_bot.redaction import Redactor
 
-    commands = _commands(around, secrets)
+    redactor = _redactor(around, secrets)
+    commands = _commands(around, redactor, secrets)
     inputs = settings.inputs
     github = _github(settings, around)
     cancel = CancelToken(clock=around.monotonic)
@@ -142,16 +147,15 @@ def _perform(
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry() if github else None,
     )
-    desk = _desk(
-        chosen, settings, around, commands=commands, github=github, redactor=Redactor(secrets)
-    )
+    desk = _desk(chosen, settings, around, commands=commands, github=github, redactor=redactor)
     try:
         with handle_signals(cancel):
             if isinstance(chosen, activity.Command | activity.PostForkReport):
                 return _without_bench(chosen, desk, github)
             try:
-                with open_bench(options, around, cancel=cancel, listener=listener) as bench:
-                    desk.redactor = bench.redactor
+                with open_bench(
+                    options, around, redactor=redactor, cancel=cancel, listener=listener
+                ) as bench:
                     return _dispatch(chosen, settings, desk, bench, github)
             except Cancelled:
                 raise

@@ -18,6 +18,7 @@ from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import Progress
 from ci_bot.contracts.report import Report
+from ci_bot.process.environment import redactor_of
 from ci_bot.process.signals import CancelToken
 from ci_bot.surroundings import of_this_process
 from tests.projects import Shop
@@ -52,7 +53,13 @@ class Client:
         self.heard = Heard()
         listener = Listener(on_progress=self.heard.progress.append, on_log=self.heard.log.append)
         try:
-            with open_bench(self._options, around, cancel=cancel, listener=listener) as bench:
+            with open_bench(
+                self._options,
+                around,
+                redactor=redactor_of(around.environ, worker_env=self._options.worker_env),
+                cancel=cancel,
+                listener=listener,
+            ) as bench:
                 return action(bench)
         finally:
             cancel.close()

@@ -21,7 +21,7 @@ from ci_bot.process.run import caged, not_started
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.supervisor import Watch, supervise
 from ci_bot.process.workspace import inside, read_inside
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 _SCRIPT = Path(__file__).with_name("caged_pip.py")
 _LARGEST = 1_000_000

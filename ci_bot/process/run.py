@@ -17,7 +17,7 @@ from ci_bot.process.launch import MIB, Launch, Limits
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.supervisor import Watch, supervise
 from ci_bot.process.watcher import Ended
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _TWO_MINUTES = 120

@@ -18,9 +18,9 @@ from ci_bot.github.port import GitHub
 from ci_bot.github.sticky import Published, Sticky
 from ci_bot.github.sticky_rules import Found
 from ci_bot.output import write_files
-from ci_bot.redaction import Redactor
 from ci_bot.rendering.carry import carried
 from ci_bot.rendering.context import Carried, CommentContext, Rendered
+from ci_bot.secrets import Redactor
 from ci_bot.settings import Settings, environment_name
 from ci_bot.surroundings import Surroundings
 
@@ -64,10 +64,7 @@ class Facts:
 
 @dataclass
 class Desk:
-    """Writes for one pull request and project. `sticky` is None where nothing may be written.
-
-    `redactor` is replaced as soon as the worker's credentials are known.
-    """
+    """Writes for one pull request and project. `sticky` is None where nothing may be written."""
 
     settings: Settings
     around: Surroundings

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_bot.contracts.plan import Finding, Severity
+from ci_bot.secrets import hide
 from ci_bot.worker.rules.registry import RuleSpec
-from ci_bot.worker.rules.secret_forms import hide
 
 EVIDENCE_LENGTH = 1_000
 

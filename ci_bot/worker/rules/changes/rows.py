@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.secrets import hide
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.secret_forms import hide
 from ci_bot.worker.rules.sight import Sight, names
 
 FILTER = rule("filter-changed", "A filter was added, removed or changed", "high", "change")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.secrets import hide
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.changes.exposure import STATEMENT
@@ -14,7 +15,6 @@ from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import plain, short
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.secret_forms import hide
 from ci_bot.worker.rules.sight import Sight, names
 from ci_bot.worker.rules.statements import judged
 

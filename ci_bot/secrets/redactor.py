@@ -7,48 +7,38 @@ piece.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import BaseModel
+from ci_bot.secrets.known import KnownValues
+from ci_bot.secrets.pairs import pair_spans
+from ci_bot.secrets.shapes import BEGIN_KEY, ECHOED, END_KEY, KEY_BODY, Span, issued, placed
 
-from ci_bot.redaction.forms import known_forms, whole_words
-from ci_bot.redaction.shapes import BEGIN_KEY, END_KEY, KEY_BODY, Span, shape_spans
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 MASK = "***"
 # Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
 LINE_SEGMENT = 65_536
 LONGEST_SHAPE = 10_000
 
-Document = TypeVar("Document", bound=BaseModel)
+Document = TypeVar("Document", bound="BaseModel")
 
 
 class Redactor:
     """Replaces secrets by `***`.
 
     Args:
-        secrets: Values that the bot knows. A value shorter than six characters is replaced only
-            where it stands as a word of its own, one shorter than four not at all.
+        secrets: Values that the bot knows. A short value is replaced only where it stands as a word
+            of its own, and one that anybody can guess not at all (`known`).
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        values = sorted({value for value in secrets if value})
-        self._count = len(values)
-        forms = {form for value in values for form in known_forms(value)}
-        words = {word for value in values for word in whole_words(value)}
-        alternatives = [re.escape(form) for form in sorted(forms, key=lambda form: -len(form))]
-        alternatives += [rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" for word in words]
-        first = "".join(sorted({re.escape(text[0]) for text in forms | words}))
-        # The lookahead finds secrets that overlap; the class of first characters makes it fast.
-        self._known = (
-            re.compile(f"(?=[{first}])(?=({'|'.join(alternatives)}))") if alternatives else None
-        )
-        self._longest = max([LONGEST_SHAPE, *(len(form) for form in forms)])
+        self._known = KnownValues(secrets)
+        self._longest = max(LONGEST_SHAPE, self._known.longest)
 
     def __repr__(self) -> str:
-        return f"Redactor({self._count} secrets)"
+        return f"Redactor({self._known.count} secrets)"
 
     def redact(self, text: str) -> str:
         """`text` without its secrets."""
@@ -60,32 +50,19 @@ class Redactor:
         return StreamRedactor(self)
 
     def document(self, document: Document) -> Document:
-        """A copy of a contract document in which every string is redacted."""
-        values = self.values(document.model_dump(mode="json", by_alias=True))
-        return type(document).model_validate_json(json.dumps(values))
+        """A copy of a contract document without secrets; what is compared stays as it is."""
+        from ci_bot.secrets.documents import redacted
 
-    def values(self, value: Any) -> Any:
-        """A copy of a JSON value in which every string is redacted, keys as well."""
-        return self._values(value, {})
-
-    def _values(self, value: Any, seen: dict[str, str]) -> Any:
-        if isinstance(value, str):  # reports repeat their model names and dates many times
-            if value not in seen:
-                seen[value] = self.redact(value)
-            return seen[value]
-        if isinstance(value, dict):
-            return {
-                self._values(key, seen): self._values(item, seen) for key, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self._values(item, seen) for item in value]
-        return value
+        return redacted(document, self.redact)
 
     def spans(self, line: str) -> list[Span]:
         """The places in one line (or a segment of one) that must not be shown, in order."""
-        spans = shape_spans(line)
-        if self._known is not None:
-            spans += [match.span(1) for match in self._known.finditer(line)]
+        spans = [span for _, span in issued(line)]
+        spans += [span for _, span in placed(line)]
+        spans += pair_spans(line)
+        if ECHOED.marks[0] in line:
+            spans += ECHOED.spans(line)
+        spans += self._known.spans(line)
         return _merged(spans)
 
     def cut(self, line: str) -> int | None:
@@ -97,6 +74,7 @@ class Redactor:
         markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
         for start, end in _merged(self.spans(head) + markers):
             if start < LINE_SEGMENT < end:
+                # A secret that fills the window from its start is taken out in one piece.
                 return start if start > 0 else end
         return LINE_SEGMENT
 
@@ -188,3 +166,11 @@ def _merged(spans: list[Span]) -> list[Span]:
         elif end > start:
             merged.append((start, end))
     return merged
+
+
+_BY_SHAPE = Redactor()
+
+
+def hide(text: str) -> str:
+    """`text` without what shows by itself, or by its place or name, that it is a credential."""
+    return _BY_SHAPE.redact(text)

@@ -1,0 +1,78 @@
+"""Secrets out of a whole document, field by field.
+
+Values of a closed set or a fixed form (a decision, a commit, a time, an id) cannot hold a secret
+and stay as they are: they are compared with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from ci_bot.contracts.base import Verbatim
+
+Redact = Callable[[str], str]
+_Document = TypeVar("_Document", bound=BaseModel)
+
+
+def redacted(document: _Document, redact: Redact) -> _Document:
+    """A copy of `document` in which `redact` was applied to every text that came from outside."""
+    # Reports repeat their model names and sentences many times.
+    return _model(document, cache(redact))
+
+
+def _model(document: _Document, redact: Redact) -> _Document:
+    changed = {
+        name: _value(getattr(document, name), redact) for name in _open_fields(type(document))
+    }
+    # The copy is not validated again: a redacted text may be longer than its field allows.
+    return document.model_copy(update=changed)
+
+
+def _value(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, BaseModel):
+        return _model(value, redact)
+    if isinstance(value, list):
+        return [_value(item, redact) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_value(item, redact) for item in value)
+    if isinstance(value, dict):
+        return {_value(key, redact): _value(item, redact) for key, item in value.items()}
+    return value
+
+
+@cache
+def _open_fields(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, field in model.model_fields.items()
+        if not _closed(field.annotation) and not _is_fixed(field.metadata)
+    )
+
+
+def _closed(annotation: Any) -> bool:
+    """Whether every text of this type is one of ours: a literal, or bound to a form."""
+    origin = get_origin(annotation)
+    if origin is Literal or annotation in (int, float, bool, type(None)):
+        return True
+    if origin is Annotated:
+        base, *extras = get_args(annotation)
+        return _closed(base) or any(
+            _is_fixed([extra, *getattr(extra, "metadata", [])]) for extra in extras
+        )
+    if origin in (Union, UnionType):
+        return all(_closed(option) for option in get_args(annotation))
+    return False
+
+
+def _is_fixed(metadata: list[Any]) -> bool:
+    return any(
+        isinstance(item, Verbatim) or getattr(item, "pattern", None) is not None
+        for item in metadata
+    )
