@@ -6,6 +6,8 @@ Heavy rooms are imported inside the commands, so that an event that needs nothin
 from __future__ import annotations
 
 import sys
+import threading
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -213,15 +215,34 @@ def _guarded(activity: Callable[[], int]) -> NoReturn:
     try:
         code = activity()
     except BotError as error:
-        click.echo(f"ci-bot: {error.message}", err=True)
+        click.echo(_without_secrets(f"ci-bot: {error.message}"), err=True)
         if error.hint:
-            click.echo(f"        {error.hint}", err=True)
+            click.echo(_without_secrets(f"        {error.hint}"), err=True)
         code = error.exit_code
     raise SystemExit(code)
 
 
+def _without_secrets(text: str) -> str:
+    """`text` without what the environment holds secret; for what is said past all documents."""
+    from ci_bot.process.environment import redactor_of
+    from ci_bot.settings import env_name
+    from ci_bot.surroundings import of_this_process
+
+    environ = of_this_process().environ
+    worker_env = environ.get(env_name("worker-env"), "")
+    return redactor_of(environ, worker_env=worker_env).redact(text)
+
+
+def _crash(error: BaseException | None) -> None:
+    """What nobody foresaw, in Python's own words: they repeat paths, settings and values."""
+    lines = traceback.format_exception(error) if error is not None else []
+    sys.stderr.write(_without_secrets("".join(lines)))
+
+
 def main() -> None:
     """Entry point of the console script. Wrong options are exit 2, as click has it."""
+    sys.excepthook = lambda _kind, error, _trace: _crash(error)
+    threading.excepthook = lambda thread: _crash(thread.exc_value)
     try:
         commands.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:

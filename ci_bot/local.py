@@ -33,6 +33,7 @@ from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.outcome import render_apply, render_cleanup
 from ci_bot.rendering.report import render_review
 from ci_bot.rendering.terminal import to_terminal
+from ci_bot.secrets.environment import from_dotenv
 from ci_bot.surroundings import Surroundings
 
 
@@ -64,7 +65,7 @@ def review_locally(
         context = _context(around, bench, environment, review_phase(report))
 
         def render(budget: int | None) -> str:
-            return render_review(report, context, budget, redact=bench.redactor.redact).text
+            return render_review(report, context, budget).text
 
         _show(around, bench, "report", report, render, output, form)
     if report.failure is not None:
@@ -114,7 +115,7 @@ def apply_locally(
         context = _context(around, bench, environment, apply_phase(document.result))
 
         def render(budget: int | None) -> str:
-            return render_apply(document, context, budget, redact=bench.redactor.redact).text
+            return render_apply(document, context, budget).text
 
         _show(around, bench, "apply", document, render, output, form)
     return applying.exit_code(document)
@@ -149,7 +150,7 @@ def cleanup_locally(
         context = _context(around, bench, environment, "closed" if done else "cleanup_failed")
 
         def render(budget: int | None) -> str:
-            return render_cleanup(document, context, budget, redact=bench.redactor.redact).text
+            return render_cleanup(document, context, budget).text
 
         _show(around, bench, "cleanup", document, render, output, form)
     return cleaning.exit_code(document)
@@ -213,7 +214,9 @@ def local_bench(
         count = f" {step.done}/{step.total}" if step.total else ""
         print(f"{step.phase}{count}: {step.message}", file=around.log, flush=True)
 
-    redactor = redactor_of(around.environ, worker_env=worker_env, secrets=secrets)
+    redactor = redactor_of(
+        around.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+    )
     options = BenchOptions(
         checkout=root,
         projects=relative,
@@ -235,6 +238,16 @@ def local_bench(
         cancel.close()
 
 
+def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+    """What the user's own projects set themselves: SQLMesh reads their .env files."""
+    found: dict[str, str] = {}
+    for project in projects:
+        path = root / project / ".env"
+        if path.is_file():
+            found |= from_dotenv(path.read_text(encoding="utf-8", errors="replace"))
+    return found
+
+
 def _context(around: Surroundings, bench: Bench, environment: str, phase: Phase) -> CommentContext:
     return CommentContext(
         project=bench.name, environment=environment, now=around.timestamp(), phase=phase
@@ -250,7 +263,6 @@ def _show(
     output: Path | None,
     form: Format,
 ) -> None:
-    document = bench.redactor.document(document)
     if output is not None:
         write_files(around.directory / output, name, document, render(None))
     if form == "json":

@@ -20,9 +20,7 @@ def doctor_locally(
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
     with local_bench(around, projects, gateway, worker_env) as bench:
-        document = bench.redactor.document(
-            examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
-        )
+        document = examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
     if form == "json":
         text = document.to_json(indent=2)
     else:

@@ -77,7 +77,11 @@ def parse_worker_variables(text: str) -> WorkerVariables:
 
 
 def redactor_of(
-    environ: Mapping[str, str], *, worker_env: str, secrets: Iterable[str] = ()
+    environ: Mapping[str, str],
+    *,
+    worker_env: str,
+    secrets: Iterable[str] = (),
+    own: Mapping[str, str] | None = None,
 ) -> Redactor:
     """What takes every secret out that this run can know: the bot's own, and the project's.
 
@@ -85,12 +89,14 @@ def redactor_of(
         environ: The bot's own environment.
         worker_env: The input of that name. Where it cannot be read, nobody gets what it names.
         secrets: Values that belong to the bot alone.
+        own: Variables that the project sets itself, in a .env file of somebody who may be trusted.
     """
     try:
         asked = parse_worker_variables(worker_env)
     except BadInput:
         asked = WorkerVariables()
-    return Redactor([*secrets, *secret_values(environ, asked.pass_on)])
+    project = secret_values(own or {}, lambda _name: True)
+    return Redactor([*secrets, *project, *secret_values(environ, asked.pass_on)])
 
 
 def build(

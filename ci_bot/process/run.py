@@ -99,8 +99,14 @@ def run_worker(
             raise not_started(launch, error) from error
         size = os.fstat(answer.fileno()).st_size
         raw = os.pread(answer.fileno(), min(size, launch.limits.answer_bytes + 1), 0)
+    if len(raw) > launch.limits.answer_bytes or ended.stopped == "answer_size":
+        raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
+    told, refusal = _read(raw, ask)
+    if told is not None:
+        # Where it enters, so that whatever is made of it has no secrets.
+        told = redactor.document(told)
     return _judge(
-        raw, ended, ask=ask, limits=launch.limits, seconds=deadline_seconds, cancel=cancel
+        raw, told, refusal, ended, limits=launch.limits, seconds=deadline_seconds, cancel=cancel
     )
 
 
@@ -131,11 +137,15 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
 
 
 def _judge(
-    raw: bytes, ended: Ended, *, ask: Ask, limits: Limits, seconds: float, cancel: CancelToken
+    raw: bytes,
+    answer: Answer | None,
+    refusal: str,
+    ended: Ended,
+    *,
+    limits: Limits,
+    seconds: float,
+    cancel: CancelToken,
 ) -> Answer:
-    if len(raw) > limits.answer_bytes or ended.stopped == "answer_size":
-        raise _refused(f"it is larger than {limits.answer_bytes / MIB:.0f} MiB")
-    answer, refusal = _read(raw, ask)
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
             f"The run was {cancel.word}; the worker was stopped.",

@@ -58,9 +58,8 @@ def apply(
     if against or marker is None:
         return refuse(against, desk, marker)
     if wish.override_reason:
-        desk.template = replace(
-            desk.template, override=Override(by=wish.by, reason=wish.override_reason)
-        )
+        reason = desk.redactor.redact(wish.override_reason)
+        desk.template = replace(desk.template, override=Override(by=wish.by, reason=reason))
     document = _apply(asked, settings, desk, bench, github=github, pull=pull, marker=marker)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
         return _record(document, desk)
@@ -102,7 +101,7 @@ def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | 
 def give_up(error: BotError, desk: Desk) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = applying.failed_document(
-        failure_of(error, "start"), environment=desk.template.environment
+        failure_of(error, "start", desk.redactor), environment=desk.template.environment
     )
     return publish(document, desk, desk.look())
 
@@ -129,14 +128,14 @@ def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
     first = against[0]
     refusal = Refusal(
         reason_code=first.reason_code,
-        message=" ".join(item.message for item in against),
-        hint=" ".join(item.hint for item in against),
+        message=desk.redactor.redact(" ".join(item.message for item in against)),
+        hint=desk.redactor.redact(" ".join(item.hint for item in against)),
     )
     desk.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
     review = desk.earlier_review()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(None, context, budget, review=review, redact=desk.redactor.redact)
+        return render_apply(None, context, budget, review=review)
 
     def show() -> bool:
         if _still_applied(marker):
@@ -184,7 +183,7 @@ def _apply(
     started = desk.around.monotonic()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(None, context, budget, review=review, redact=desk.redactor.redact)
+        return render_apply(None, context, budget, review=review)
 
     def show(progress: Progress | None) -> None:
         desk.try_post("applying", Facts.of(marker), render, progress=progress)
@@ -234,7 +233,8 @@ def _apply(
     except Cancelled:
         raise
     except BotError as error:
-        return applying.failed_document(failure_of(error, "apply"), environment=options.environment)
+        failure = failure_of(error, "apply", desk.redactor)
+        return applying.failed_document(failure, environment=options.environment)
 
 
 def _reviewed(marker: Marker, desk: Desk, github: GitHub) -> PlanIdentity | None:
@@ -276,7 +276,7 @@ def _keep(document: ApplyDocument, desk: Desk) -> Render:
     review = desk.earlier_review()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)
+        return render_apply(document, context, budget, review=review)
 
     desk.keep("apply", document, render, phase)
     desk.summarise(render, phase)
@@ -366,6 +366,5 @@ def _note(desk: Desk, result: ApplyResult, summary: str, plan_id: str | None) ->
         replace(desk.template, phase=apply_phase(result)),
         plan_id=plan_id,
         comment_url=desk.comment_url,
-        redact=desk.redactor.redact,
     )
     return desk.try_note(text)

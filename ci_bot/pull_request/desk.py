@@ -104,7 +104,9 @@ class Desk:
     def earlier_review(self) -> Carried | None:
         """The review in our comment, to be kept below another state."""
         found = self._find()
-        return carried(found.comment.body, found.marker) if found else None
+        earlier = carried(found.comment.body, found.marker) if found else None
+        # Its secrets were taken out when it was made, but this run may know more than that one.
+        return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
     def _find(self) -> Found | None:
         found = self.sticky.find() if self.sticky else None
@@ -180,7 +182,6 @@ class Desk:
 
     def keep(self, name: str, document: Contract, render: Render, phase: Phase) -> str:
         """Writes the complete files; returns the SHA-256 of the JSON file."""
-        document = self.redactor.document(document)
         directory = Path(self.settings.runner.workspace) / REPORT_DIRECTORY
         context = replace(self.template, phase=phase, now=self.around.timestamp())
         write_files(directory, name, document, render(context, None).text)
@@ -220,7 +221,7 @@ class Desk:
         for level, message, path, line in findings[:_MAX_ANNOTATIONS]:
             place = {"file": path, "line": line} if path else {}
             write = self.commands.error if level == "error" else self.commands.warning
-            write(self.redactor.redact(message), **place)
+            write(message, **place)
 
     def fail(self, failure: Failure) -> None:
         """The failure as an annotation: what is wrong, where, and what to do next."""
@@ -230,7 +231,7 @@ class Desk:
     def warn(self, what: str, error: BotError) -> None:
         """An annotation for something that did not stop the run."""
         text = f"{what}: {error.message} {error.hint or ''}".strip()
-        self.commands.warning(self.redactor.redact(text))
+        self.commands.warning(text)
 
     def try_note(self, text: str) -> bool:
         """`note`, where a failure must not lose what is already done; whether it was written."""

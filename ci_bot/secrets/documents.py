@@ -21,15 +21,10 @@ _Document = TypeVar("_Document", bound=BaseModel)
 
 def redacted(document: _Document, redact: Redact) -> _Document:
     """A copy of `document` in which `redact` was applied to every text that came from outside."""
-    # Reports repeat their model names and sentences many times.
-    return _model(document, cache(redact))
-
-
-def _model(document: _Document, redact: Redact) -> _Document:
     changed = {
         name: _value(getattr(document, name), redact) for name in _open_fields(type(document))
     }
-    # The copy is not validated again: a redacted text may be longer than its field allows.
+    # The copy needs no validation: no text has become longer.
     return document.model_copy(update=changed)
 
 
@@ -37,7 +32,7 @@ def _value(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, BaseModel):
-        return _model(value, redact)
+        return redacted(value, redact)
     if isinstance(value, list):
         return [_value(item, redact) for item in value]
     if isinstance(value, tuple):

@@ -7,6 +7,7 @@ harmless, never values: a password may begin with a slash, or be digits only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ci_bot.secrets.names import is_suspect, words
@@ -36,6 +37,21 @@ _HARMLESS_ENDS = frozenset({
     "home", "dir", "dirs", "region", "port", "database", "schema", "catalog", "gateway",
     "dialect", "type", "version", "memory", "cores", "level", "timezone", "date", "tasks",
 })  # fmt: skip
+
+
+_SETTING = re.compile(
+    r"""(?mx) ^[ \t]* (?:export[ \t]+)? (?P<name>[A-Za-z_]\w*) [ \t]*=[ \t]*
+    (?: "(?P<double>(?:[^"\\]|\\.)*)" | '(?P<single>[^']*)' | (?P<bare>[^\n]*?) )
+    [ \t]* (?:\#.*)? $"""
+)
+
+
+def from_dotenv(text: str) -> dict[str, str]:
+    """The variables of a .env file, which SQLMesh reads by itself; what is no setting is left."""
+    return {
+        found["name"]: found["double"] or found["single"] or found["bare"] or ""
+        for found in _SETTING.finditer(text)
+    }
 
 
 def is_harmless(name: str) -> bool:

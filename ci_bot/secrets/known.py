@@ -18,8 +18,9 @@ from ci_bot.secrets.shapes import Span
 # fewer, whatever they are. Who wants such a value tries them all, and taking it out of every text
 # would take the text with it.
 ENOUGH = 1_000_000
-# With fewer than this it is taken out only where it stands alone: it is a part of many a word.
-ENOUGH_ANYWHERE = 100_000_000
+# With fewer than this (eight letters, eleven digits) it is taken out only where it stands alone: it
+# may well be a part of other words and numbers.
+ENOUGH_ANYWHERE = 1_000_000_000_000
 SHORTEST_ANYWHERE = 6
 SHORTEST_FORM = 8
 # Words that this action and SQLMesh write into every report. To hide them hides nothing.

@@ -26,8 +26,8 @@ _PAIR = re.compile(
     )
     (?:[_.\-](?:base|value|raw|b64|base64|prod|production|dev|test|staging|old|new|ro|rw|\d{1,3}))?
     \\{0,3}["'`]? (?P<gap>\s{0,3}) (?P<sign>=>|:=|:-|==|=|:) (?P<space>\s{0,3})
-    (?: (?P<quote>\\{0,3}["'])(?P<quoted>(?:(?!(?P=quote)).){1,500})(?P=quote)
-      | (?P<bare>[^\s"'`,;&)}\]|<>\\]{1,500}) )
+    (?: (?P<quote>\\{0,3}["'])(?P<quoted>(?:(?!(?P=quote)).){3,500})(?P=quote)
+      | ["'`]?(?P<bare>[^\s"'`,;&)}\]|<>\\]{3,500}) )  # also where its quote has no end
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -65,6 +65,9 @@ def pair_spans(line: str) -> Iterator[Span]:
 def _is_secret(match: re.Match[str], group: str) -> bool:
     """Whether the value of `key sign value` is a secret, or only SQL that looks like one."""
     key, sign, value = match["key"], match["sign"], match[group]
+    if sign == ":" and group == "bare":
+        # YAML takes no value that begins so, and its failure repeats the line.
+        value = value.lstrip("@*&!%") or value
     if stands_for_one(value) or (key.lower() == "auth" and not is_random(value)):
         return False
     password = _ALWAYS.search(key) is not None

@@ -8,11 +8,22 @@ piece.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from ci_bot.secrets.known import KnownValues
 from ci_bot.secrets.pairs import pair_spans
-from ci_bot.secrets.shapes import BEGIN_KEY, ECHOED, END_KEY, KEY_BODY, Span, issued, placed
+from ci_bot.secrets.shapes import (
+    BEGIN_KEY,
+    END_KEY,
+    KEY_BODY,
+    YAML_MARK,
+    YAML_VALUE,
+    Span,
+    echoed,
+    issued,
+    placed,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,6 +47,8 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._known = KnownValues(secrets)
         self._longest = max(LONGEST_SHAPE, self._known.longest)
+        # Documents repeat their names and sentences many times, and the bot looks at them twice.
+        self._text = cache(self.redact)
 
     def __repr__(self) -> str:
         return f"Redactor({self._known.count} secrets)"
@@ -53,15 +66,12 @@ class Redactor:
         """A copy of a contract document without secrets; what is compared stays as it is."""
         from ci_bot.secrets.documents import redacted
 
-        return redacted(document, self.redact)
+        return redacted(document, self._text)
 
     def spans(self, line: str) -> list[Span]:
         """The places in one line (or a segment of one) that must not be shown, in order."""
-        spans = [span for _, span in issued(line)]
-        spans += [span for _, span in placed(line)]
+        spans = [span for found in (issued, placed, echoed) for _, span in found(line)]
         spans += pair_spans(line)
-        if ECHOED.marks[0] in line:
-            spans += ECHOED.spans(line)
         spans += self._known.spans(line)
         return _merged(spans)
 
@@ -87,6 +97,7 @@ class StreamRedactor:
         self._pending: list[str] = []
         self._pending_length = 0
         self._in_key = False
+        self._repeated = False
 
     def feed(self, piece: str) -> str:
         """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
@@ -134,8 +145,13 @@ class StreamRedactor:
                 self._in_key = False
                 return MASK + self._segment(text[end.end() :])
             if KEY_BODY.fullmatch(body):
-                return (MASK if body.strip() else body) + ending
+                return (MASK[: len(body)] if body.strip() else body) + ending
             self._in_key = False
+        repeated, self._repeated = self._repeated, YAML_MARK.fullmatch(body) is not None
+        value = YAML_VALUE.fullmatch(body) if repeated else None
+        if value is not None:
+            start = value.start(value.lastindex or 0)
+            return self._plain(body[:start]) + MASK + ending
         begin = _unfinished_key(body)
         if begin is None:
             return self._plain(text)

@@ -6,7 +6,7 @@ header, a statement, on a command line. Passwords that only a name gives away (`
 in `pairs`.
 
 The shapes are narrow on purpose: SQL, plan ids, fingerprints and file names must come through. No
-shape takes text for a secret because it looks random.
+shape takes text for a secret because it looks random, and none is shorter than what it becomes.
 """
 
 from __future__ import annotations
@@ -154,23 +154,23 @@ PLACED: tuple[Shape, ...] = (
     _shape(
         "a password in an address",
         "://",
-        r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:([^\s/\"'<>]{1,500})@",
+        r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:([^\s/\"'<>]{3,500})@",
     ),
     _shape(
         "a password in an address",
         "jdbc:oracle:",
-        r"(?i)\bjdbc:oracle:\w{1,10}:[^/\s:]{1,100}/([^\s\"']{1,200}?)@",
+        r"(?i)\bjdbc:oracle:\w{1,10}:[^/\s:]{1,100}/([^\s\"']{3,200}?)@",
     ),
     _shape(
         "a password in an address",
         "password= passwd= pwd=",
-        r"(?i)[?&;](?:password|passwd|pwd)=([^\s&;'\"]{1,200})",
+        r"(?i)[?&;](?:password|passwd|pwd)=([^\s&;'\"]{3,200})",
     ),
     _shape(
         "a password in a connection string",
         "password=",
         r"(?i)\b(?:host|user|dbname|port)=[^\s\"',]{1,200}\s{1,3}(?:\w{1,30}=[^\s\"',]{1,200}\s{1,3})"
-        r"{0,8}password=([^\s\"',]{1,200})",
+        r"{0,8}password=([^\s\"',]{3,200})",
     ),
     _shape(
         "an authorization header",
@@ -182,32 +182,32 @@ PLACED: tuple[Shape, ...] = (
     _shape(
         "a password in a statement",
         "identified",
-        r"(?i)\bidentified\s{1,3}by\s{1,3}(?:password\s{1,3})?'([^'\n]{1,200})'",
+        r"(?i)\bidentified\s{1,3}by\s{1,3}(?:password\s{1,3})?'([^'\n]{3,200})'",
     ),
     _shape(
         "a password in a statement",
         "password secret token key_id aws_secret_key connection_string account_key",
-        rf"(?i)\b(?:{_QUOTED_WORDS})\s{{1,3}}'([^'\n]{{1,400}})'",
+        rf"(?i)\b(?:{_QUOTED_WORDS})\s{{1,3}}'([^'\n]{{3,400}})'",
     ),
     _shape(
         "a password on a command line",
         "--password --passwd --token --secret --api-key",
-        r"(?i)--(?:password|passwd|token|secret|api-key)\s{1,3}[\"']?([^\s\"'-][^\s\"']{0,200})",
+        r"(?i)--(?:password|passwd|token|secret|api-key)\s{1,3}[\"']?([^\s\"'-][^\s\"']{2,200})",
     ),
     _shape(
         "a password on a command line",
         "curl",
-        r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{1,200})",
+        r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{3,200})",
     ),
     _shape(
         "a password for a machine",
         "machine",
-        r"(?i)\bmachine\s{1,9}\S{1,100}\s{1,9}login\s{1,9}\S{1,100}\s{1,9}password\s{1,9}(\S{1,200})",
+        r"(?i)\bmachine\s{1,9}\S{1,100}\s{1,9}login\s{1,9}\S{1,100}\s{1,9}password\s{1,9}(\S{3,200})",
     ),
     _shape(
         "a password for a database",
         ":54 :6432: :3306:",
-        r"(?<![\w.\-])[\w.\-]{1,100}:(?:54\d\d|6432|3306):[\w*\-]{1,60}:[\w*\-]{1,60}:(\S{1,200})",
+        r"(?<![\w.\-])[\w.\-]{1,100}:(?:54\d\d|6432|3306):[\w*\-]{1,60}:[\w*\-]{1,60}:(\S{3,200})",
     ),
     # spark-defaults.conf: name and value with nothing but blanks between them.
     _shape(
@@ -222,18 +222,32 @@ PLACED: tuple[Shape, ...] = (
         "a credential in a setting",
         "<value>",
         r"(?is)<name>[^<]{0,200}(?:password|secret|token|access\.key|account\.key)[^<]{0,120}</name>"
-        r"\s{0,200}<value>([^<]{1,500})</value>",
+        r"\s{0,200}<value>([^<]{3,500})</value>",
     ),
 )
 
-# What pydantic was given, as it repeats it in a failure: perhaps a whole connection with its
+# What parsers were given, as they repeat it in a failure: perhaps a whole connection with its
 # password, and cut in the middle, so that no name stands before the value any more.
-ECHOED = _shape("an input", "input_value=", r"\binput_value=(.{1,2000}?)(?=, input_type=)")
+ECHOED: tuple[Shape, ...] = (
+    _shape("an input", "input_value=", r"\binput_value=(.{3,2000}?)(?=, input_type=)"),
+    _shape("an input", "undefined alias", r"\bundefined alias '([^'\n]{3,500})'"),
+    _shape("an input", "constructor", r"\bconstructor for the tag '([^'\n]{3,500})'"),
+    _shape("an input", "duplicate", r"\bwith value \"([^\"\n]{3,500})\""),
+    _shape("an input", "duplicate", r"\boriginal value: \"([^\"\n]{3,500})\""),
+)
+# A YAML parser says where it failed, and repeats the line, of whatever that is a part.
+YAML_MARK = re.compile(r"\s*in \"[^\"]{0,1000}\", line \d+, column \d+:\s*")
+YAML_VALUE = re.compile(r"[^:]{0,1000}:\s*(\S.{2,})|\s*(?:- *)?(\S.{2,})")
 
 
 def issued(text: str) -> Iterator[tuple[Shape, Span]]:
     """The credentials in one line of text that show by themselves what they are."""
     yield from _found(ISSUED, text)
+
+
+def echoed(text: str) -> Iterator[tuple[Shape, Span]]:
+    """What parsers repeat of their input in one line of text."""
+    yield from _found(ECHOED, text)
 
 
 def placed(text: str) -> Iterator[tuple[Shape, Span]]:

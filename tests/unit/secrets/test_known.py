@@ -46,7 +46,7 @@ def test_three_characters__are_never_enough(value: str) -> None:
     assert possibilities(value) < ENOUGH
 
 
-@pytest.mark.parametrize("value", ["tiger", "482197", "aB3x"])
+@pytest.mark.parametrize("value", ["tiger", "orders", "482197", "4821975530", "aB3x"])
 def test_short_value__goes_only_where_it_stands_alone(value: str) -> None:
     redactor = Redactor([value])
     assert redactor.redact(f"x={value}, '{value}'.") == f"x={MASK}, '{MASK}'."
@@ -55,8 +55,8 @@ def test_short_value__goes_only_where_it_stands_alone(value: str) -> None:
 
 
 def test_long_value__goes_wherever_it_stands() -> None:
-    redactor = Redactor(["hunter22", "48219755"])
-    assert redactor.redact("xhunter22y_48219755_1") == f"x{MASK}y_{MASK}_1"
+    redactor = Redactor(["hunter22", "482197553041"])
+    assert redactor.redact("xhunter22y_482197553041_1") == f"x{MASK}y_{MASK}_1"
 
 
 @given(st.text(max_size=40))
@@ -66,14 +66,13 @@ def test_fold__keeps_every_character_in_its_place(text: str) -> None:
     assert fold(folded) == folded
 
 
-@given(st.text(min_size=8, max_size=30), st.text(max_size=10), st.text(max_size=10))
-def test_letter_case__does_not_save_a_secret(value: str, before: str, after: str) -> None:
+@given(st.text(min_size=8, max_size=30), st.sampled_from(["", "a model called", "'", "host="]))
+def test_letter_case__does_not_save_a_secret(value: str, before: str) -> None:
     if not can_be_hidden(value) or not value.strip() or len(value.splitlines()) > 1:
         return
+    redactor = Redactor([value])
     for written in (value, fold(value)):
-        assert written not in Redactor([value]).redact(f"{before}{written}{after}").replace(
-            MASK, ""
-        )
+        assert written not in redactor.redact(f"{before} {written} .").replace(MASK, "")
 
 
 def test_many_secrets__take_time_for_the_text_and_not_for_each_secret() -> None:
