@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from ci_bot.activity import MODES, Mode
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import shortened
 
 Baseline = Literal["auto", "state", "base-branch"]
 FailOn = Literal["blocker", "high", "never"]
@@ -196,7 +197,7 @@ def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
         try:
             values[item.name] = item.metadata["parse"](given)
         except ValueError as error:
-            shown = "" if name == "github-token" else f" (got {given.strip()[:60]!r})"
+            shown = "" if name == "github-token" else f" (got {shortened(given.strip(), 200)!r})"
             problems.append(f"input `{name}` {error}{shown}")
     known = {env_name(name) for name in Inputs.names()}
     for name in sorted(environ):

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
 from ci_bot.secrets.names import is_suspect
 from ci_bot.worker.rules.files.settings import Judgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -102,7 +103,7 @@ def _shown(name: str, value: Any) -> str:
         return "(not shown)"
     # Cut after hiding: half a credential no longer has its form.
     text = hide(str(value).replace("\n", " "))
-    return f"`{text[:SHOWN]}{'…' if len(text) > SHOWN else ''}`"
+    return f"`{shortened(text, SHOWN)}`"
 
 
 def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:
