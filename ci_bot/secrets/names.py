@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
+from enum import Enum, auto
 
 # "DBPassword" and "db_password" have the same words.
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -28,9 +28,9 @@ _STORAGE_ACCOUNT = re.compile(r"account[._]key[._]\w", re.IGNORECASE)
 class Holds(Enum):
     """What a setting holds, by its name."""
 
-    PASSWORD = "password"  # noqa: S105 - made by people, so words and digits are enough
-    TOKEN = "token"  # noqa: S105 - made by machines, so it looks random
-    NOTHING = "nothing"
+    PASSWORD = auto()  # made by people, so words and digits are enough
+    TOKEN = auto()  # made by machines, so it looks random
+    NOTHING = auto()
 
 
 def words(name: str) -> list[str]:
