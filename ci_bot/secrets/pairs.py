@@ -65,9 +65,6 @@ def pair_spans(line: str) -> Iterator[Span]:
 def _is_secret(match: re.Match[str], group: str) -> bool:
     """Whether the value of `key sign value` is a secret, or only SQL that looks like one."""
     key, sign, value = match["key"], match["sign"], match[group]
-    if sign == ":" and group == "bare":
-        # YAML takes no value that begins so, and its failure repeats the line.
-        value = value.lstrip("@*&!%") or value
     if stands_for_one(value) or (key.lower() == "auth" and not is_random(value)):
         return False
     password = _ALWAYS.search(key) is not None

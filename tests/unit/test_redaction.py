@@ -343,6 +343,11 @@ def test_redact__twice_is_once(leak: Leak) -> None:
     assert Redactor([TOKEN]).redact(once) == once
 
 
+def test_redact__a_value_whose_quote_was_cut_off() -> None:
+    assert Redactor().redact("password='hunter22") == "password='***"
+    assert Redactor().redact('{"password": "hunter22') == '{"password": "***'
+
+
 def test_redact__what_pydantic_repeats_of_its_input() -> None:
     told = (
         "[type=int_parsing, input_value={'host': 'db', 'pas...ord': 'hunter22'}, input_type=dict]"
