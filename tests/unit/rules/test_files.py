@@ -125,6 +125,7 @@ def test_secret__points_at_file_and_line() -> None:
         (".env", "DB_PASSWORD=hunter22\n", "blocker"),
         ("deploy/.env.prod", "DB_PASSWORD=hunter22\n", "blocker"),
         (".env", "DB_PASSWORD=\n", "high"),
+        (".env", "DEBUG=1\nDB_PASSWORD=changeme\n", "high"),
         (".env.example", "DB_PASSWORD=\n", None),
         ("environment.yaml", "name: x\n", None),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.secrets.files import Credential, credential_in
-from ci_bot.secrets.literals import stands_for_one
+from ci_bot.secrets.literals import SHORTEST, stands_for_one
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sight import Sight
@@ -81,8 +81,7 @@ def env_file(inputs: RuleInputs) -> Iterator[Sight]:
         if after is None or _TEMPLATE_ENV.search(name):
             continue
         filled = any(
-            not line.lstrip().startswith("#")
-            and not stands_for_one(line.partition("=")[2].strip("\"' "))
+            not line.lstrip().startswith("#") and _is_filled(line.partition("=")[2].strip("\"' "))
             for line in after.splitlines()
             if "=" in line
         )
@@ -97,6 +96,10 @@ def env_file(inputs: RuleInputs) -> Iterator[Sight]:
             line=1,
         )
     yield from _unignored(inputs)
+
+
+def _is_filled(value: str) -> bool:
+    return len(value) >= SHORTEST and not stands_for_one(value)
 
 
 def _unignored(inputs: RuleInputs) -> Iterator[Sight]:
