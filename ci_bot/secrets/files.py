@@ -28,6 +28,7 @@ _CODE = frozenset({
     ".lua", ".groovy", ".gradle", ".ps1", ".vue",
 })  # fmt: skip
 _SQL = frozenset({".sql", ".jinja"})
+_STORES = ("AWS_", "AZURE_", "GCS_", "S3_")
 _PROSE = frozenset({
     ".md", ".rst", ".adoc", ".txt", ".html", ".csv", ".tsv", ".log", ".svg", ".css",
 })  # fmt: skip
@@ -183,7 +184,7 @@ def _by_name(line: str, path: str) -> Iterator[Credential]:
 
 def _is_setting(name: str) -> bool:
     """Whether a name in SQL is an option's: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
-    return name[0] in "\"'`" or (name.isupper() and "_" in name)
+    return name.startswith("'") or name.upper().startswith(_STORES)
 
 
 def _literal(value: str) -> str | None:

@@ -34,7 +34,8 @@ def encodings(value: str) -> list[str]:
 
 def lines(value: str) -> Iterator[str]:
     """`value`, and each line of it where it has several: programs print keys line by line."""
-    yield value
+    # Pasted values often end in a line break, and programs strip it.
+    yield from dict.fromkeys((value, value.strip()))
     parts = [line.strip() for line in value.splitlines()]
     if len(parts) > 1:
         yield from (
@@ -59,11 +60,20 @@ def _quoted(value: str) -> set[str]:
         shlex.quote(value)[1:-1] if shlex.quote(value) != value else value,
         _SHELL.sub(r"\\\1", value),
         *xml,
-        value.replace("'", "''"),
+        *(value.replace(mark, mark * 2) for mark in "'\"`"),
         repr(value)[1:-1],
+        repr(value.encode("utf-8", "surrogatepass"))[2:-1],
+        *_in_names(value),
         _MARKDOWN.sub(r"\\\1", value),
         value.replace("|", "\\|"),
     }
+
+
+def _in_names(value: str) -> set[str]:
+    """As a part of a physical table's name; a text of signs only would become nothing but `_`."""
+    if sum(char.isascii() and char.isalnum() for char in value) < SHORTEST_LINE:
+        return set()
+    return {re.sub(r"[^A-Za-z0-9_]", "_", value), re.sub(r"\W", "_", value)}
 
 
 def _base64(raw: bytes) -> set[str]:

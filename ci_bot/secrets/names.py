@@ -64,7 +64,7 @@ def holds(name: str) -> Holds:
 _SUSPECT = frozenset({
     "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "pw", "pass", "secret",
     "secrets", "token", "tokens", "credential", "credentials", "creds", "apikey", "dsn", "pat",
-    "sas", "jwt", "bearer", "signature", "sig", "auth", "authkey", "otp", "login", "netrc",
+    "sas", "jwt", "bearer", "signature", "sig", "auth", "authkey", "otp", "netrc",
     "pgpass", "key", "keys", "keystore", "truststore", "webhook",
 })  # fmt: skip
 _SUSPECT_PART = re.compile(

@@ -13,6 +13,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sqlglot import exp
+from sqlmesh.utils import sanitize_name
 
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.cleanup import CleanupDocument
@@ -87,6 +89,14 @@ def leaks(redacted: str, secret: str) -> bool:
         lambda text: text.encode().hex(),
         lambda text: text.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;"),
         lambda text: "'" + text.replace("'", "''") + "'",
+        lambda text: '"' + text.replace('"', '""') + '"',
+        lambda text: repr(text.encode()),
+        lambda text: (
+            exp.to_table(f"`{text}`", dialect="spark").sql("spark").lower()
+            if text.isascii() and "`" not in text
+            else text
+        ),
+        lambda text: sanitize_name(text).lower(),
     ],
 )
 def test_redact__known_secret_in_each_encoding(secret: str, encode: Callable[[str], str]) -> None:
@@ -98,10 +108,19 @@ def test_redact__known_secret_in_each_encoding(secret: str, encode: Callable[[st
     assert not leaks(redacted, secret)
 
 
+@pytest.mark.parametrize("value", ["hunter22xyz\n", " hunter22xyz", "hunter22xyz\r\n"])
+def test_redact__a_secret_that_was_pasted_with_its_line_break(value: str) -> None:
+    assert "hunter22xyz" not in Redactor([value]).redact("no login with hunter22xyz here")
+
+
 def test_redact__each_line_of_a_secret() -> None:
     redactor = Redactor(["first line of it\nsecond line of it\nx"])
     assert redactor.redact("a first line of it b") == "a *** b"
     assert redactor.redact("- first line of it\n- second line of it\n") == "- ***\n- ***\n"
+
+
+def test_redact__a_secret_of_signs_leaves_names_alone() -> None:
+    assert Redactor(["!!!!-?!!"]).redact("sqlmesh________shop") == "sqlmesh________shop"
 
 
 def test_redact__secrets_that_overlap_both_go_whole() -> None:

@@ -159,6 +159,7 @@ WRITTEN = [
     leak("Spark's JDBC table", "models/m.sql", "OPTIONS (url 'jdbc:postgresql://h/d', user 'u', password '@@')", _STRONG),
     leak("Snowflake COPY", "models/m.sql", "CREDENTIALS = (AWS_KEY_ID = 'x' AWS_SECRET_KEY = '@@')", _AWS_KEY),
     leak("DuckDB secret", "models/m.sql", "CREATE SECRET s (TYPE s3, KEY_ID 'k', SECRET '@@');", _AWS_KEY),
+    leak("Spark's table properties", "models/m.sql", "TBLPROPERTIES ('password' = '@@')", _STRONG),
     leak("a new user", "models/m.sql", "CREATE USER bot WITH PASSWORD '@@';", _STRONG),
     leak("MySQL user", "models/m.sql", "CREATE USER bot IDENTIFIED BY '@@';", _STRONG),
     leak("hive-site", "conf/hive-site.xml", "<name>javax.jdo.option.ConnectionPassword</name>\n    <value>@@</value>", _STRONG),

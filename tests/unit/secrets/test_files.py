@@ -80,6 +80,9 @@ def test_finding__with_a_literal_that_looks_like_one_blocks() -> None:
     [
         "WHERE password = 'hunter22'",
         f"WHERE token = '{made('column', 32)}'",
+        f"WHERE SESSION_TOKEN = '{made('column', 32)}'",
+        "WHERE `password` = 'hunter22'",
+        "WHERE \"password\" = 'hunter22'",
     ],
 )
 def test_sql__a_column_that_is_compared_is_at_most_a_note(line: str) -> None:
