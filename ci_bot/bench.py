@@ -50,7 +50,7 @@ from ci_bot.process.workspace import (
     private_workspace,
     project_paths,
 )
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 from ci_bot.surroundings import Surroundings
 
 Answer = TypeVar("Answer", bound=Contract)
@@ -67,7 +67,7 @@ class BenchOptions:
         worker_env: The input of that name.
         own_machine: The project is the user's own, on the user's own machine: it sees the user's
             environment, as it would under `sqlmesh`. In a workflow it sees what is named.
-        secrets: What the worker must never see and no text may show.
+        secrets: What the worker must never see.
     """
 
     checkout: Path
@@ -250,6 +250,7 @@ def open_bench(
     options: BenchOptions,
     around: Surroundings,
     *,
+    redactor: Redactor,
     cancel: CancelToken,
     listener: Listener,
     deadline: Deadline | None = None,
@@ -257,6 +258,7 @@ def open_bench(
     """Prepares the private directories and the launch, and removes everything afterwards.
 
     Args:
+        redactor: Takes the secrets out of all that the worker says.
         deadline: Of the whole run, where that began before; else the time begins here.
 
     Raises:
@@ -290,9 +292,6 @@ def open_bench(
             path=CONTAINER_PATH if identity else around.environ.get("PATH", CONTAINER_PATH),
             fixed={"JAVA_HOME": user.java_home} if user else None,
         )
-        redactor = Redactor(
-            [*options.secrets, *credentials(environment.variables, variables.asks_for)]
-        )
         launch = Launch(
             python=around.python,
             environment=environment.variables,
@@ -325,22 +324,6 @@ def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files through which a step talks to the runner; only the bot may write to them."""
     names = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
     return tuple(Path(environ[name]) for name in names if environ.get(name))
-
-
-def credentials(variables: dict[str, str], asked: Callable[[str], bool]) -> Iterable[str]:
-    """Values of the worker's variables that no text may show.
-
-    What a workflow passes with `worker-env` counts as a credential unless its name or its form says
-    otherwise: masking too much costs a `***`, masking too little costs a password.
-    """
-    for name, value in variables.items():
-        if asked(name) and not _harmless(name, value):
-            yield value
-
-
-def _harmless(name: str, value: str) -> bool:
-    plain = name.upper().endswith(("_HOST", "_PORT", "_USER", "_REGION", "_DATABASE", "_SCHEMA"))
-    return plain or value.isdigit() or value.lower() in ("true", "false", "") or value[:1] == "/"
 
 
 def run_owner(repository: str | None, origin: str | None) -> str:

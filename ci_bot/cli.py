@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -319,7 +320,7 @@ def _guarded(activity: Callable[[Surroundings], int]) -> NoReturn:
         code = EXIT_FAILED
     except Exception as error:
         if verbose:
-            traceback.print_exc()
+            _crash(error)
         code = _tell(unexpected(error))
     raise SystemExit(code)
 
@@ -329,21 +330,40 @@ def _tell(error: BotError) -> int:
     where = ""
     if error.path and error.path not in error.message:
         where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
-    click.echo(f"ci-bot: {where}{error.message}", err=True)
+    click.echo(_without_secrets(f"ci-bot: {where}{error.message}"), err=True)
     if error.hint:
-        click.echo(f"        {error.hint}", err=True)
+        click.echo(_without_secrets(f"        {error.hint}"), err=True)
     return error.exit_code
 
 
 def _tell_usage(error: click.ClickException) -> None:
     message = error.format_message()
-    click.echo(f"ci-bot: {message[:1].lower()}{message[1:]}", err=True)
+    click.echo(_without_secrets(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True)
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ci-bot"
     click.echo(f"        `{path} --help` shows what it takes. Nothing was touched.", err=True)
 
 
+def _without_secrets(text: str) -> str:
+    """`text` without what the environment holds secret; for what is said past all documents."""
+    from ci_bot.process.environment import redactor_of
+    from ci_bot.settings import env_name
+    from ci_bot.surroundings import of_this_process
+
+    environ = of_this_process().environ
+    worker_env = environ.get(env_name("worker-env"), "")
+    return redactor_of(environ, worker_env=worker_env).redact(text)
+
+
+def _crash(error: BaseException | None) -> None:
+    """What nobody foresaw, in Python's own words: they repeat paths, settings and values."""
+    lines = traceback.format_exception(error) if error is not None else []
+    sys.stderr.write(_without_secrets("".join(lines)))
+
+
 def main() -> None:
     """Entry point of the console script. Wrong options are exit 2."""
+    sys.excepthook = lambda _kind, error, _trace: _crash(error)
+    threading.excepthook = lambda thread: _crash(thread.exc_value)
     try:
         commands.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:

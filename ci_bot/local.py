@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ci_bot.activities import apply as applying
 from ci_bot.activities import cleanup as cleaning
@@ -27,12 +28,14 @@ from ci_bot.contracts.report import Report
 from ci_bot.decision import exit_code as decision_exit_code
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.output import Format, check_output, write_files
+from ci_bot.process.environment import redactor_of
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.process.tracebacks import TracebackFilter
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.outcome import render_apply, render_cleanup
 from ci_bot.rendering.report import render_review
 from ci_bot.rendering.terminal import to_terminal
+from ci_bot.secrets.environment import from_dotenv
 from ci_bot.surroundings import Surroundings
 from ci_bot.values import shown
 
@@ -70,7 +73,7 @@ def review_locally(
         context = _context(around, bench, environment, review_phase(report))
 
         def render(budget: int | None) -> str:
-            return render_review(report, context, budget, redact=bench.redactor.redact).text
+            return render_review(report, context, budget).text
 
         _show(around, bench, "report", report, render, output, form)
     if report.failure is not None:
@@ -125,7 +128,7 @@ def apply_locally(
         context = _context(around, bench, environment, apply_phase(document.result))
 
         def render(budget: int | None) -> str:
-            return render_apply(document, context, budget, redact=bench.redactor.redact).text
+            return render_apply(document, context, budget).text
 
         _show(around, bench, "apply", document, render, output, form)
     return applying.exit_code(document)
@@ -165,7 +168,7 @@ def cleanup_locally(
         context = _context(around, bench, environment, "closed" if done else "cleanup_failed")
 
         def render(budget: int | None) -> str:
-            return render_cleanup(document, context, budget, redact=bench.redactor.redact).text
+            return render_cleanup(document, context, budget).text
 
         _show(around, bench, "cleanup", document, render, output, form)
     return cleaning.exit_code(document)
@@ -269,6 +272,9 @@ def local_bench(
         count = f" {step.done}/{step.total}" if step.total else ""
         print(f"{step.phase}{count}: {step.message}", file=around.log, flush=True)
 
+    redactor = redactor_of(
+        around.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+    )
     options = BenchOptions(
         checkout=root,
         projects=relative,
@@ -282,7 +288,9 @@ def local_bench(
     try:
         with (
             handle_signals(cancel),
-            open_bench(options, around, cancel=cancel, listener=listener) as bench,
+            open_bench(
+                options, around, redactor=redactor, cancel=cancel, listener=listener
+            ) as bench,
         ):
             yield bench
     finally:
@@ -294,6 +302,16 @@ def _check(around: Surroundings, output: str | None) -> None:
     """Whether the files can be written, before anything is done that they would tell of."""
     if output is not None:
         check_output(around.directory / output)
+
+
+def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+    """What the user's own projects set themselves: SQLMesh reads their .env files."""
+    found: dict[str, str] = {}
+    for project in projects:
+        path = root / project / ".env"
+        if path.is_file():
+            found |= from_dotenv(path.read_text(encoding="utf-8", errors="replace"))
+    return found
 
 
 def _context(around: Surroundings, bench: Bench, environment: str, phase: Phase) -> CommentContext:
@@ -311,7 +329,6 @@ def _show(
     output: str | None,
     form: Format,
 ) -> None:
-    document = bench.redactor.document(document)
     if form == "json":
         text = document.to_json(indent=2)
     elif form == "markdown":

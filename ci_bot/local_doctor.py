@@ -23,9 +23,7 @@ def doctor_locally(
     with local_bench(
         around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
     ) as bench:
-        document = bench.redactor.document(
-            examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
-        )
+        document = examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
     if form == "json":
         text = document.to_json(indent=2)
     else:

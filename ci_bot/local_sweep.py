@@ -51,8 +51,7 @@ def sweep_locally(
             ),
             github.pull_states,
         )
-        text = sweep_to_terminal(
-            swept.report(), colour=around.out.isatty(), redact=bench.redactor.redact
-        )
+        report = bench.redactor.document(swept.report())
+        text = sweep_to_terminal(report, colour=around.out.isatty())
     print(text, file=around.out, flush=True)
     return sweeping.exit_code(swept)

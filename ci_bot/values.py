@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ci_bot.secrets.cutting import shortened
+
 Parse = Callable[[str], Any]
 
 LONGEST_TEXT = 1_000
@@ -32,11 +34,17 @@ def wrong(label: str, value: str, error: ValueError) -> str:
 
 
 def shown(value: str) -> str:
-    """A value as a sentence can show it: in quotes, on one line, and not for ever."""
-    whole_text = value.strip()
-    rest = len(whole_text) - LONGEST_SHOWN
-    more = f" and {rest:,} more characters" if rest > 0 else ""
-    return f"{whole_text[:LONGEST_SHOWN]!r}{more}"
+    """A value as a sentence can show it: in quotes, on one line, and not for ever.
+
+    It is cut between words only, because nobody would recognise half a secret.
+    """
+    text = value.strip()
+    if len(text) <= LONGEST_SHOWN:
+        return repr(text)
+    beginning = shortened(text, LONGEST_SHOWN).removesuffix("…")
+    if not beginning:
+        return f"{len(text):,} characters without a blank"
+    return f"{beginning!r} and {len(text) - len(beginning):,} more characters"
 
 
 def utf8(value: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ci_bot.github.port import GitHub
     from ci_bot.process.deadline import Deadline
     from ci_bot.pull_request.desk import Desk
-    from ci_bot.redaction import Redactor
+    from ci_bot.secrets import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
 _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
@@ -40,13 +40,12 @@ def run_workflow(around: Surroundings) -> int:
         settings = from_environ(around.environ)
         chosen = _choose(settings)
     except BotError as error:
-        return _explain(error, around, ())
+        return _explain(error, around)
     except Exception as error:
-        _fold(format_exception(error), around, ())
-        return _explain(unexpected(error), around, ())
+        _fold(format_exception(error), around)
+        return _explain(unexpected(error), around)
     if isinstance(chosen, activity.Skip):
-        commands = _commands(around, ())
-        commands.notice(chosen.reason)
+        _commands(around, _redactor(around)).notice(chosen.reason)
         return EXIT_DONE
     secrets = job_secrets(settings, around.environ)
     try:
@@ -75,7 +74,7 @@ def _check_cage(around: Surroundings) -> None:
             f"{ALLOW_UNCAGED}=true.",
             reason_code="no_container",
         )
-    _commands(around, ()).warning(
+    _commands(around, _redactor(around)).warning(
         f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
         "kept from it, but it can read and change what this user can: files, other processes of "
         "this job and what they hold, later steps."
@@ -84,6 +83,14 @@ def _check_cage(around: Surroundings) -> None:
 
 def _in_actions(around: Surroundings) -> bool:
     return around.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _redactor(around: Surroundings, secrets: tuple[str, ...] = ()) -> Redactor:
+    """Of everything that this run can know; also where its inputs cannot be read."""
+    from ci_bot.process.environment import redactor_of
+
+    worker_env = around.environ.get(env_name("worker-env"), "")
+    return redactor_of(around.environ, worker_env=worker_env, secrets=secrets)
 
 
 def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -115,38 +122,35 @@ def _choose(settings: Settings) -> activity.Activity:
     )
 
 
-def _commands(around: Surroundings, secrets: tuple[str, ...]) -> Commands:
+def _commands(around: Surroundings, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
     from ci_bot.actions.commands import Commands
-    from ci_bot.redaction import Redactor
 
     # Outside a workflow a mask would print the secret that it is to hide.
     return Commands(
         around.out,
         token=around.token,
-        secrets=secrets if _in_actions(around) else (),
-        redactor=Redactor(secrets),
+        secrets=masked if _in_actions(around) else (),
+        redactor=redactor,
     )
 
 
-def _fold(text: str, around: Surroundings, secrets: tuple[str, ...]) -> None:
+def _fold(text: str, around: Surroundings, secrets: tuple[str, ...] = ()) -> None:
     """A traceback of ours, for those who mend it, in a group of the log."""
-    from ci_bot.redaction import Redactor
-
-    commands = _commands(around, ())
+    redactor = _redactor(around, secrets)
+    commands = _commands(around, redactor)
     with commands.group("Traceback"):
-        for line in Redactor(secrets).redact(text).splitlines():
+        for line in redactor.redact(text).splitlines():
             # What an exception says may be somebody else's words.
             commands.worker_line(line)
 
 
-def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...]) -> int:
+def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...] = ()) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.actions.files import Outputs
-    from ci_bot.redaction import Redactor
 
-    commands = _commands(around, ())
+    commands = _commands(around, _redactor(around, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
-    commands.error(Redactor(secrets).redact(text), file=error.path, line=error.line)
+    commands.error(text, file=error.path, line=error.line)
     path = around.environ.get("GITHUB_OUTPUT")
     outputs = Outputs(Path(path) if path else None, delimiter=around.token)
     if isinstance(error, Cancelled) and outputs.holds("result"):
@@ -168,9 +172,9 @@ def _perform(
     from ci_bot.process.signals import CancelToken, handle_signals
     from ci_bot.process.tracebacks import TracebackFilter
     from ci_bot.pull_request.desk import REPORT_DIRECTORY
-    from ci_bot.redaction import Redactor
 
-    commands = _commands(around, secrets)
+    redactor = _redactor(around, secrets)
+    commands = _commands(around, redactor, secrets)
     inputs = settings.inputs
     deadline = Deadline(inputs.timeout_minutes * 60.0, clock=around.monotonic)
     github = _github(settings, around, deadline)
@@ -203,9 +207,7 @@ def _perform(
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry() if github else None,
     )
-    desk = _desk(
-        chosen, settings, around, commands=commands, github=github, redactor=Redactor(secrets)
-    )
+    desk = _desk(chosen, settings, around, commands=commands, github=github, redactor=redactor)
     try:
         with handle_signals(cancel):
             if isinstance(chosen, activity.Command | activity.PostForkReport):
@@ -214,9 +216,13 @@ def _perform(
                 if not isinstance(chosen, activity.Sweep):
                     check_within(options.checkout, REPORT_DIRECTORY)
                 with open_bench(
-                    options, around, cancel=cancel, listener=listener, deadline=deadline
+                    options,
+                    around,
+                    redactor=redactor,
+                    cancel=cancel,
+                    listener=listener,
+                    deadline=deadline,
                 ) as bench:
-                    desk.redactor = bench.redactor
                     return _dispatch(chosen, settings, desk, bench, github)
             except Cancelled:
                 raise

@@ -19,6 +19,7 @@ from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import Progress
 from ci_bot.contracts.report import Report
 from ci_bot.process.deadline import Deadline
+from ci_bot.process.environment import redactor_of
 from ci_bot.process.signals import CancelToken
 from ci_bot.surroundings import of_this_process
 from tests.projects import Shop
@@ -60,7 +61,12 @@ class Client:
         )
         try:
             with open_bench(
-                self._options, around, cancel=cancel, listener=listener, deadline=deadline
+                self._options,
+                around,
+                redactor=redactor_of(around.environ, worker_env=self._options.worker_env),
+                cancel=cancel,
+                listener=listener,
+                deadline=deadline,
             ) as bench:
                 return action(bench)
         finally:

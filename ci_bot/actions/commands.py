@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from ci_bot.actions.escapes import TOOLKIT, Escapes, format_command
-from ci_bot.redaction import Redactor, encodings
+from ci_bot.secrets import Redactor, encodings
 
 # The runner masks whatever it is given; shorter values would blank out half of the log.
 SHORTEST_MASK = 4

@@ -17,6 +17,7 @@ from ci_bot.process.run import WorkerCancelled
 
 # What the worker says it does from its first write on.
 BUILDING = ("apply", "verify", "evidence")
+PLAN_ID_DIGITS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,8 @@ def cancelled_document(
 
 def _whole(options: ApplyOptions) -> str | None:
     """The plan id that was asked for, where it was not shortened."""
+    if options.plan_id is not None and len(options.plan_id) == PLAN_ID_DIGITS:
+        return options.plan_id
     return options.reviewed.plan_id() if options.reviewed else None
 
 

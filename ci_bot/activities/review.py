@@ -71,7 +71,9 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         code_on_load=tuple(on_load),
         fork=options.fork,
     )
-    return _report(facts, baseline, options, bot, planned_at=planned_at)
+    report = _report(facts, baseline, options, bot, planned_at=planned_at)
+    # For what the bot has added, and for the identity: the plan id is computed over it as it was.
+    return bench.redactor.document(report)
 
 
 def failed_report(

@@ -146,7 +146,8 @@ def _remove(
     except (WorkerFailed, TimedOut) as error:
         # Out of time, it has told how far it got.
         told = getattr(error, "answer", None)
-        return told.cleanups if isinstance(told, SweepDocument) else [], _failure(error)
+        cleanups = told.cleanups if isinstance(told, SweepDocument) else []
+        return cleanups, bench.redactor.document(_failure(error))
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None

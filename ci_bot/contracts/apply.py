@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ci_bot.contracts.base import (
     SCHEMA_VERSION,
+    Compared,
     Contract,
     Count,
     Failure,
@@ -113,7 +114,7 @@ class ApplyDocument(Contract):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["apply"] = "apply"
-    environment: Name
+    environment: Compared
     plan_id: PlanId | None
     result: ApplyResult
     reason_code: Name | None = None

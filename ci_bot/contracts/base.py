@@ -21,6 +21,13 @@ class Contract(BaseModel):
         return self.model_dump_json(by_alias=True, indent=indent)
 
 
+class Verbatim:
+    """Marks a text of the worker that is compared with what the bot knows.
+
+    It is shown only where it equals that, so it is left as it is where secrets are taken out.
+    """
+
+
 Timestamp = Annotated[
     str,
     Field(
@@ -38,6 +45,7 @@ Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 FilePath = Annotated[
     str, Field(min_length=1, max_length=4_096, description="Relative to the repository's root.")
 ]
+Compared = Annotated[str, Field(min_length=1, max_length=1_000), Verbatim()]
 Text = Annotated[str, Field(max_length=200_000)]
 Line = Annotated[str, Field(max_length=4_000, description="One sentence or one statement.")]
 

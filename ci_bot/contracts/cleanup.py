@@ -9,6 +9,7 @@ from pydantic import Field
 from ci_bot.contracts.base import (
     SCHEMA_VERSION,
     Bytes,
+    Compared,
     Contract,
     Failure,
     Line,
@@ -44,7 +45,7 @@ class CleanupDocument(Contract):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["cleanup"] = "cleanup"
-    environment: Name
+    environment: Compared
     existed: bool
     result: Literal["removed", "nothing_to_do", "incomplete", "refused"]
     views_dropped: list[Name] = Field(default_factory=list)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ci_bot.contracts.base import (
     SCHEMA_VERSION,
+    Compared,
     Contract,
     Count,
     Failure,
@@ -17,6 +18,7 @@ from ci_bot.contracts.base import (
     Sha,
     Timestamp,
     Timings,
+    Verbatim,
     Versions,
 )
 from ci_bot.contracts.identity import PlanIdentity
@@ -60,9 +62,9 @@ class ReviewFacts(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["review"] = "review"
     project: Project
-    environment: Name
+    environment: Compared
     baseline: Baseline
-    identity: PlanIdentity | None
+    identity: Annotated[PlanIdentity | None, Verbatim()]
     changes: list[Change]
     backfill: list[Backfill]
     work: list[Backfill] = Field(description="What of the backfill is still to do.")
@@ -89,7 +91,7 @@ class Report(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["review"] = "review"
     project: Project
-    environment: Name
+    environment: Compared
     head_sha: Sha | None
     base_sha: Sha | None
     merge_sha: Sha | None

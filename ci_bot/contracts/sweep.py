@@ -9,6 +9,7 @@ from pydantic import Field
 from ci_bot.contracts.base import (
     SCHEMA_VERSION,
     Bytes,
+    Compared,
     Contract,
     Count,
     Failure,
@@ -36,10 +37,12 @@ Standing = Literal[
 class FoundEnvironment(Contract):
     """An environment with the name of a pull request's, as ledger and state know it."""
 
-    environment: Name
-    owner: Name | None = Field(description="As the ledger records it; null: no record of ours.")
+    environment: Compared
+    owner: Compared | None = Field(description="As the ledger records it; null: no record of ours.")
     pr_number: Count | None = None
-    phase: Name | None = Field(default=None, description="What the ledger says it went through.")
+    phase: Compared | None = Field(
+        default=None, description="What the ledger says it went through."
+    )
     in_state: bool = Field(description="SQLMesh's state has a record of it.")
     pinned: bool = Field(default=False, description="The project's configuration pins it.")
     updated_at: Timestamp | None = Field(default=None, description="Of the ledger's record.")

@@ -20,6 +20,7 @@ from ci_bot.contracts.report import Report
 from ci_bot.demo.layout import DemoLayout, change_files
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.output import check_output
+from ci_bot.process.environment import redactor_of
 from ci_bot.process.scratch import PREFIX, held_directory
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.rendering.terminal import to_terminal
@@ -147,7 +148,13 @@ def _bench(around: Surroundings, layout: DemoLayout, stage: _Stage) -> Iterator[
     try:
         with (
             handle_signals(cancel),
-            open_bench(options, around, cancel=cancel, listener=listener) as bench,
+            open_bench(
+                options,
+                around,
+                redactor=redactor_of(around.environ, worker_env=""),
+                cancel=cancel,
+                listener=listener,
+            ) as bench,
         ):
             yield bench
     finally:

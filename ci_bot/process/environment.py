@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ci_bot.errors import BadInput
-from ci_bot.redaction import encodings
+from ci_bot.secrets import Redactor, encodings, secret_values
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
@@ -42,6 +42,11 @@ class WorkerVariables:
     def asks_for(self, name: str) -> bool:
         return name in self.names or name.startswith(self.prefixes)
 
+    def pass_on(self, name: str) -> bool:
+        """Whether the project gets the variable: what it asks for, and what its engines read."""
+        wanted = name.startswith(DEFAULT_PREFIXES) or self.asks_for(name)
+        return wanted and not _is_never(name)
+
 
 @dataclass(frozen=True)
 class ChildEnvironment:
@@ -69,6 +74,29 @@ def parse_worker_variables(text: str) -> WorkerVariables:
         names=tuple(entry for entry in entries if not entry.endswith("*")),
         prefixes=tuple(entry[:-1] for entry in entries if entry.endswith("*")),
     )
+
+
+def redactor_of(
+    environ: Mapping[str, str],
+    *,
+    worker_env: str,
+    secrets: Iterable[str] = (),
+    own: Mapping[str, str] | None = None,
+) -> Redactor:
+    """What takes every secret out that this run can know: the bot's own, and the project's.
+
+    Args:
+        environ: The bot's own environment.
+        worker_env: The input of that name. Where it cannot be read, nobody gets what it names.
+        secrets: Values that belong to the bot alone.
+        own: Variables that the project sets itself, in a .env file of somebody who may be trusted.
+    """
+    try:
+        asked = parse_worker_variables(worker_env)
+    except BadInput:
+        asked = WorkerVariables()
+    project = secret_values(own or {}, lambda _name: True)
+    return Redactor([*secrets, *project, *secret_values(environ, asked.pass_on)])
 
 
 def build(
@@ -103,7 +131,7 @@ def build(
     variables: dict[str, str] = {}
     withheld: list[str] = []
     for name, value in parent.items():
-        if not (name.startswith(DEFAULT_PREFIXES) or asked.asks_for(name)) or _is_never(name):
+        if not asked.pass_on(name):
             continue
         if any(form in value for form in forms):
             if name in asked.names:

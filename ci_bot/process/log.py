@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 
 class LogReader:

@@ -22,7 +22,8 @@ from ci_bot.process.run import caged, not_started
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.supervisor import Watch, supervise
 from ci_bot.process.workspace import inside, read_inside
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
+from ci_bot.secrets.cutting import shortened
 
 _SCRIPT = Path(__file__).with_name("caged_pip.py")
 _LARGEST = 1_000_000
@@ -61,7 +62,7 @@ def check_requirements(repository: Path, file: str) -> list[str]:
                 inside(repository, str(path), what="Requirements file")
                 todo.append(os.path.normpath(path))
             elif _is_refused(line):
-                problems.append(f"`{name}` asks for `{line.split('#')[0].strip()[:80]}`")
+                problems.append(f"`{name}` asks for `{shortened(line.split('#')[0].strip(), 80)}`")
     if problems:
         raise BadInput(
             f"The requirements cannot be used: {'; '.join(problems)}.",

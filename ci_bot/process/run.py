@@ -18,7 +18,7 @@ from ci_bot.process.launch import MIB, Launch, Limits
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.supervisor import Watch, supervise
 from ci_bot.process.watcher import Ended
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _STEP_CHARACTERS = 200
@@ -105,10 +105,17 @@ def run_worker(
             raise not_started(launch, error) from error
         size = os.fstat(answer.fileno()).st_size
         raw = os.pread(answer.fileno(), min(size, launch.limits.answer_bytes + 1), 0)
+    if len(raw) > launch.limits.answer_bytes or ended.stopped == "answer_size":
+        raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
+    told, refusal = _read(raw, ask)
+    if told is not None:
+        # Where it enters, so that whatever is made of it has no secrets.
+        told = redactor.document(told)
     return _judge(
         raw,
+        told,
+        refusal,
         ended,
-        ask=ask,
         limits=launch.limits,
         late=f"{deadline.sentence('The worker')}{_step(last)}.",
         cancel=cancel,
@@ -142,11 +149,15 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
 
 
 def _judge(
-    raw: bytes, ended: Ended, *, ask: Ask, limits: Limits, late: str, cancel: CancelToken
+    raw: bytes,
+    answer: Answer | None,
+    refusal: str,
+    ended: Ended,
+    *,
+    limits: Limits,
+    late: str,
+    cancel: CancelToken,
 ) -> Answer:
-    if len(raw) > limits.answer_bytes or ended.stopped == "answer_size":
-        raise _refused(f"it is larger than {limits.answer_bytes / MIB:.0f} MiB")
-    answer, refusal = _read(raw, ask)
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
             f"The run was {cancel.word}; the worker was stopped.",

@@ -21,7 +21,7 @@ from ci_bot.process.launch import Launch
 from ci_bot.process.log import LogReader
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.watcher import Ended, Sign, Watcher
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 
 @dataclass(frozen=True, kw_only=True)

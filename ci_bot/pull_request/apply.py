@@ -62,9 +62,8 @@ def apply(
     if against:
         return refuse(against, desk, marker)
     if wish.override_reason:
-        desk.template = replace(
-            desk.template, override=Override(by=wish.by, reason=wish.override_reason)
-        )
+        reason = desk.redactor.redact(wish.override_reason)
+        desk.template = replace(desk.template, override=Override(by=wish.by, reason=reason))
     document = _apply(asked, settings, desk, bench, pull=pull, own=own, marker=marker)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
         return _record(document, desk)
@@ -93,7 +92,7 @@ def _take_over(own: Report, marker: Marker, desk: Desk) -> None:
     desk.template = replace(desk.template, judged=own.decision, said=marker.decision)
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_review(own, context, budget, redact=desk.redactor.redact)
+        return render_review(own, context, budget)
 
     desk.keep("report", own, render, review_phase(own))
 
@@ -117,7 +116,7 @@ def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | 
 def give_up(error: BotError, desk: Desk) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = applying.failed_document(
-        failure_of(error, "start"), environment=desk.template.environment
+        failure_of(error, "start", desk.redactor), environment=desk.template.environment
     )
     return publish(document, desk, desk.look())
 
@@ -144,14 +143,14 @@ def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
     first = against[0]
     refusal = Refusal(
         reason_code=first.reason_code,
-        message=" ".join(item.message for item in against),
-        hint=" ".join(item.hint for item in against),
+        message=desk.redactor.redact(" ".join(item.message for item in against)),
+        hint=desk.redactor.redact(" ".join(item.hint for item in against)),
     )
     desk.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
     review = desk.review_below()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(None, context, budget, review=review, redact=desk.redactor.redact)
+        return render_apply(None, context, budget, review=review)
 
     def show() -> bool:
         if _still_applied(marker):
@@ -199,7 +198,7 @@ def _apply(
     started = desk.around.monotonic()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(None, context, budget, review=review, redact=desk.redactor.redact)
+        return render_apply(None, context, budget, review=review)
 
     def show(progress: Progress | None) -> None:
         desk.try_post("applying", Facts.of(marker), render, progress=progress)
@@ -249,7 +248,8 @@ def _apply(
     except Cancelled:
         raise
     except BotError as error:
-        return applying.failed_document(failure_of(error, "apply"), environment=options.environment)
+        failure = failure_of(error, "apply", desk.redactor)
+        return applying.failed_document(failure, environment=options.environment)
 
 
 def _record(document: ApplyDocument, desk: Desk) -> int:
@@ -271,7 +271,7 @@ def _keep(document: ApplyDocument, desk: Desk) -> Render:
     review = desk.review_below()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_apply(document, context, budget, review=review, redact=desk.redactor.redact)
+        return render_apply(document, context, budget, review=review)
 
     desk.keep("apply", document, render, phase)
     desk.summarise(render, phase)
@@ -361,6 +361,5 @@ def _note(desk: Desk, result: ApplyResult, summary: str, plan_id: str | None) ->
         replace(desk.template, phase=apply_phase(result)),
         plan_id=plan_id,
         comment_url=desk.comment_url,
-        redact=desk.redactor.redact,
     )
     return desk.try_note(text)

@@ -82,7 +82,7 @@ def give_up(error: BotError, asked: activity.Cleanup, desk: Desk) -> int:
     desk.look()
     desk.template = replace(desk.template, merged=asked.merged)
     document = cleaning.failed_document(
-        failure_of(error, "start"), environment=desk.template.environment
+        failure_of(error, "start", desk.redactor), environment=desk.template.environment
     )
     if isinstance(error, Refused):
         # The environment is as it was, so the comment about it still holds.
@@ -142,7 +142,7 @@ def _document(bench: Bench, options: cleaning.CleanupOptions) -> CleanupDocument
         raise
     except BotError as error:
         return cleaning.failed_document(
-            failure_of(error, "cleanup"), environment=options.environment
+            failure_of(error, "cleanup", bench.redactor), environment=options.environment
         )
 
 
@@ -154,7 +154,7 @@ def publish(document: CleanupDocument, desk: Desk) -> int:
     review = desk.earlier_review()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_cleanup(document, context, budget, review=review, redact=desk.redactor.redact)
+        return render_cleanup(document, context, budget, review=review)
 
     code = cleaning.exit_code(document)
     desk.keep("cleanup", document, render, phase)
@@ -197,6 +197,5 @@ def _tell(desk: Desk, document: CleanupDocument) -> None:
         summary,
         replace(desk.template, phase="cleanup_failed"),
         comment_url=desk.comment_url,
-        redact=desk.redactor.redact,
     )
     desk.try_note(text)

@@ -15,6 +15,7 @@ from ci_bot import activity, commands
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refused
 from ci_bot.github.port import GitHub, Permission, PullRequest, Reaction, may_write
 from ci_bot.pull_request.desk import Desk
+from ci_bot.pull_request.failures import failure_of
 from ci_bot.pull_request.gate import Request, Unmet, unmet
 from ci_bot.rendering import reply
 
@@ -154,19 +155,11 @@ def _as_error(against: list[Unmet]) -> Refused:
 
 def _refuse(asked: activity.Command, desk: Desk, github: GitHub, error: BotError) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
-    text = f"{error.message} {error.hint or ''}".strip()
-    desk.commands.error(desk.redactor.redact(text))
+    said = failure_of(error, "command", desk.redactor)
+    desk.commands.error(f"{said.message} {said.hint or ''}".strip())
     _conclude(asked, desk, "refused", error.reason_code)
     _react(asked, desk, github, "-1")
-    desk.try_note(
-        reply.refused(
-            error.reason_code,
-            error.message,
-            error.hint,
-            desk.template,
-            redact=desk.redactor.redact,
-        )
-    )
+    desk.try_note(reply.refused(said.reason_code, said.message, said.hint, desk.template))
     return error.exit_code
 
 

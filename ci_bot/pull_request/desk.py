@@ -19,10 +19,10 @@ from ci_bot.github.port import GitHub
 from ci_bot.github.sticky import Published, Sticky
 from ci_bot.github.sticky_rules import Found
 from ci_bot.output import write_within
-from ci_bot.redaction import Redactor
 from ci_bot.rendering.carry import carried
 from ci_bot.rendering.context import Carried, CommentContext, Rendered
 from ci_bot.rendering.report import Review
+from ci_bot.secrets import Redactor
 from ci_bot.settings import Settings, environment_name
 from ci_bot.surroundings import Surroundings
 
@@ -68,8 +68,7 @@ class Facts:
 class Desk:
     """Writes for one pull request and project. `sticky` is None where nothing may be written.
 
-    `redactor` is replaced as soon as the worker's credentials are known. `own_review` is a review
-    that this run has made of what it is about.
+    `own_review` is a review that this run has made of what it is about.
     """
 
     settings: Settings
@@ -111,7 +110,9 @@ class Desk:
     def earlier_review(self) -> Carried | None:
         """The review in our comment, to be kept below another state."""
         found = self._find()
-        return carried(found.comment.body, found.marker) if found else None
+        earlier = carried(found.comment.body, found.marker) if found else None
+        # Its secrets were taken out when it was made, but this run may know more than that one.
+        return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
     def review_below(self) -> Review:
         """The review to show below another state: this run's own, else the one in our comment."""
@@ -194,7 +195,6 @@ class Desk:
 
         None where they could not be written: that is said in an annotation, and all else goes on.
         """
-        document = self.redactor.document(document)
         context = replace(self.template, phase=phase, now=self.around.timestamp())
         markdown = render(context, None).text
         workspace = Path(self.settings.runner.workspace)
@@ -239,7 +239,7 @@ class Desk:
         for level, message, path, line in findings[:_MAX_ANNOTATIONS]:
             place = {"file": path, "line": line} if path else {}
             write = self.commands.error if level == "error" else self.commands.warning
-            write(self.redactor.redact(message), **place)
+            write(message, **place)
 
     def fail(self, failure: Failure) -> None:
         """The failure as an annotation: what is wrong, where, and what to do next."""
@@ -249,7 +249,7 @@ class Desk:
     def warn(self, what: str, error: BotError) -> None:
         """An annotation for something that did not stop the run."""
         text = f"{what}: {error.message} {error.hint or ''}".strip()
-        self.commands.warning(self.redactor.redact(text))
+        self.commands.warning(text)
 
     def try_note(self, text: str) -> bool:
         """`note`, where a failure must not lose what is already done; whether it was written."""

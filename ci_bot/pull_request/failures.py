@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ci_bot.contracts.base import Failure
 from ci_bot.errors import BotError
+from ci_bot.secrets import Redactor
 
 
-def failure_of(error: BotError, stage: str) -> Failure:
-    """`error`, which stopped the activity at `stage`, for its document."""
-    return Failure(
+def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
+    """`error`, which stopped the activity at `stage`, for its document, without secrets."""
+    failure = Failure(
         stage=stage,
         reason_code=error.reason_code,
         exit_code=error.exit_code,
@@ -17,3 +18,4 @@ def failure_of(error: BotError, stage: str) -> Failure:
         path=error.path,
         line=error.line,
     )
+    return redactor.document(failure)

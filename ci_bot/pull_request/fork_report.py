@@ -59,6 +59,7 @@ def post(asked: activity.PostForkReport, desk: Desk, github: GitHub) -> int:
         desk.outputs.set("reason-code", "nothing_to_post")
         return EXIT_DONE
     mine = desk_for(desk, pull.number)
+    report = desk.redactor.document(report)
     report = rewritten(report, pull, mine, _untouched(report, pull, mine, github))
     return _publish(report, asked, pull, mine)
 
@@ -186,7 +187,7 @@ def _publish(report: Report, asked: activity.PostForkReport, pull: PullRequest, 
     phase = review_phase(report)
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_review(report, context, budget, redact=desk.redactor.redact)
+        return render_review(report, context, budget)
 
     desk.summarise(render, phase)
     facts = Facts(

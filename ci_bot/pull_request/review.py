@@ -57,9 +57,7 @@ def review(
         desk.try_post(
             "planning",
             Facts.of(before),
-            lambda context, budget: render_planning(
-                context, budget, review=earlier, redact=desk.redactor.redact
-            ),
+            lambda context, budget: render_planning(context, budget, review=earlier),
             current_head=commits.head,
         )
     report = make_report(asked, settings, desk, bench, commits=commits, pull=pull)
@@ -70,7 +68,7 @@ def give_up(error: BotError, asked: activity.Review, settings: Settings, desk: D
     """Reports a review that ended before the worker was asked; returns the exit code."""
     desk.look()
     report = reviewing.failed_report(
-        failure_of(error, "start"),
+        failure_of(error, "start", desk.redactor),
         _options(
             asked,
             settings,
@@ -139,7 +137,7 @@ def make_report(
         raise
     except BotError as error:
         return reviewing.failed_report(
-            failure_of(error, "plan"),
+            failure_of(error, "plan", bench.redactor),
             options,
             projects=bench.projects,
             gateway=bench.gateway,
@@ -185,9 +183,7 @@ def publish(report: Report, asked: activity.Review, settings: Settings, desk: De
     last_good = desk.earlier_review() if report.failure is not None else None
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_review(
-            report, context, budget, redact=desk.redactor.redact, last_good=last_good
-        )
+        return render_review(report, context, budget, last_good=last_good)
 
     digest = desk.keep("report", report, render, phase)
     desk.report_run = settings.runner.run_id or None
@@ -255,7 +251,6 @@ def _tell(desk: Desk, before: Marker, report: Report) -> None:
         replace(desk.template, phase="planned"),
         head=report.head_sha,
         comment_url=desk.comment_url,
-        redact=desk.redactor.redact,
     )
     desk.try_note(text)
 

@@ -72,7 +72,7 @@ def review_again(
         raise
     except BotError as error:
         return reviewing.failed_report(
-            failure_of(error, "plan"),
+            failure_of(error, "plan", desk.redactor),
             options,
             projects=bench.projects,
             gateway=bench.gateway,

@@ -64,7 +64,7 @@ def publish(swept: sweeping.Swept, desk: Desk) -> int:
     """The table and the outputs first, then each pull request's comment."""
     report = desk.redactor.document(swept.report())
     context = replace(desk.template, now=desk.around.timestamp())
-    desk.summary.write(render_sweep(report, context, redact=desk.redactor.redact))
+    desk.summary.write(render_sweep(report, context))
     code = sweeping.exit_code(swept)
     left = swept.left
     if swept.failure is not None:
@@ -128,7 +128,7 @@ def _show(row: Row, document: CleanupDocument, desk: Desk) -> bool:
     review = desk.earlier_review()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_cleanup(document, context, budget, review=review, redact=desk.redactor.redact)
+        return render_cleanup(document, context, budget, review=review)
 
     posted = desk.try_post(phase, Facts.of(before), render)
     # Somebody was told already, if the comment said so before tonight.
@@ -146,6 +146,5 @@ def _tell(row: Row, desk: Desk) -> None:
         row.waits or "The cleanup is incomplete.",
         replace(desk.template, phase="cleanup_failed"),
         comment_url=desk.comment_url,
-        redact=desk.redactor.redact,
     )
     desk.try_note(text)

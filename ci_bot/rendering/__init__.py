@@ -1,7 +1,7 @@
 """Documents of the worker and facts of the bot in, Markdown and terminal text out. No I/O.
 
-Everything that came from the pull request passes `redaction` first and then one of the escapes in
-`markdown`; templates only ever see values that are escaped when they are printed.
+Everything that comes here has lost its secrets before (`ci_bot.secrets`), and passes one of the
+escapes in `markdown`; templates only ever see values that are escaped when they are printed.
 """
 
 from __future__ import annotations

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from ci_bot.contracts.doctor import DoctorDocument
-from ci_bot.rendering import redaction, words
+from ci_bot.rendering import words
 from ci_bot.rendering.page import Page
-from ci_bot.rendering.redaction import Redact
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "not_run": "yellow"}
 
 
-def doctor_to_terminal(
-    document: DoctorDocument, *, colour: bool = False, redact: Redact = redaction.keep
-) -> str:
+def doctor_to_terminal(document: DoctorDocument, *, colour: bool = False) -> str:
     """The document as plain text, ending in a newline."""
-    clean = redaction.scrub(document, redact)
     page = Page(color=colour)
-    count = {status: sum(check.status == status for check in clean.checks) for status in _COLOURS}
+    count = {
+        status: sum(check.status == status for check in document.checks) for status in _COLOURS
+    }
     worst = "red" if count["fail"] else "yellow" if count["warn"] else "green"
     page.title(
         f"Doctor · {count['ok']} ok, {count['warn']} to look at, {count['fail']} failing · "
-        f"{words.duration(clean.seconds)}",
+        f"{words.duration(document.seconds)}",
         worst,
     )
-    for check in clean.checks:
+    for check in document.checks:
         mark = check.status.replace("_", " ").ljust(4)
         page.item(f"{check.name}: {check.message}", mark=mark, color=_COLOURS[check.status])
         if check.fix:

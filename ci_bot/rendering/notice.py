@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from ci_bot.contracts.apply import ApplyResult
 from ci_bot.contracts.plan import Decision
-from ci_bot.rendering import redaction
 from ci_bot.rendering.blocks import tidy
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.links import Links
 from ci_bot.rendering.markdown import SafeMarkdown
-from ci_bot.rendering.redaction import Redact
 from ci_bot.rendering.templating import environment
 
 _OUTCOMES: dict[ApplyResult, str] = {
@@ -29,11 +27,10 @@ def decision_changed(
     *,
     head: str | None,
     comment_url: str | None = None,
-    redact: Redact = redaction.keep,
 ) -> str:
     """Says that a push moved the decision; `summary` is the report's first reason."""
     values = {"before": before, "after": after, "head": head}
-    return _notice("decision_changed", context, summary, comment_url, redact, **values)
+    return _notice("decision_changed", context, summary, comment_url, **values)
 
 
 def apply_ended(
@@ -43,11 +40,10 @@ def apply_ended(
     *,
     plan_id: str | None,
     comment_url: str | None = None,
-    redact: Redact = redaction.keep,
 ) -> str:
     """Says how an apply ended; `summary` is one sentence about it."""
     values = {"outcome": SafeMarkdown(_OUTCOMES[result]), "plan_id": plan_id}
-    return _notice("apply_ended", context, summary, comment_url, redact, **values)
+    return _notice("apply_ended", context, summary, comment_url, **values)
 
 
 def cleanup_failed(
@@ -55,10 +51,9 @@ def cleanup_failed(
     context: CommentContext,
     *,
     comment_url: str | None = None,
-    redact: Redact = redaction.keep,
 ) -> str:
     """Says that something is left of an environment."""
-    return _notice("cleanup_failed", context, summary, comment_url, redact)
+    return _notice("cleanup_failed", context, summary, comment_url)
 
 
 def _notice(
@@ -66,7 +61,6 @@ def _notice(
     context: CommentContext,
     summary: str,
     comment_url: str | None,
-    redact: Redact,
     **values: object,
 ) -> str:
     template = environment().get_template("notice.md.j2")
@@ -75,7 +69,7 @@ def _notice(
             kind=kind,
             c=context,
             links=Links(context),
-            summary=redact(summary),
+            summary=summary,
             comment_url=comment_url,
             **values,
         )

@@ -7,12 +7,11 @@ from typing import Any
 
 from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.rendering import redaction, words
+from ci_bot.rendering import words
 from ci_bot.rendering.budget import COMMENT_BYTES, Share
 from ci_bot.rendering.compose import CELL_LIMIT, compose, full_report, row
 from ci_bot.rendering.context import CommentContext, Rendered
 from ci_bot.rendering.outcome_view import ApplyView, differences
-from ci_bot.rendering.redaction import Redact
 from ci_bot.rendering.report import Review, earlier_parts
 from ci_bot.rendering.sections import Rows
 
@@ -42,7 +41,6 @@ def render_apply(
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: Review = None,
-    redact: Redact = redaction.keep,
 ) -> Rendered:
     """An apply that runs (no document yet), ended, was refused, or was cancelled.
 
@@ -59,8 +57,7 @@ def render_apply(
         raise ValueError(f"an apply has no phase {phase!r}")
     if document is None and phase in ("applied", "apply_failed"):
         raise ValueError(f"phase {phase!r} shows a document, and there is none")
-    document = redaction.scrub(document, redact) if document else None
-    values, shares = earlier_parts(review, context, budget_bytes, redact)
+    values, shares = earlier_parts(review, context, budget_bytes)
     shares += _apply_shares(document, context, complete=budget_bytes is None)
     values |= _apply_values(document, context, values)
     return compose(f"{phase}.md.j2", values, shares, context, budget_bytes)
@@ -119,7 +116,6 @@ def render_cleanup(
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: Review = None,
-    redact: Redact = redaction.keep,
 ) -> Rendered:
     """The tombstone of an environment, or what is left of it and how to try again.
 
@@ -128,8 +124,7 @@ def render_cleanup(
     """
     if context.phase not in _CLEANUP_PHASES:
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
-    document = redaction.scrub(document, redact)
-    values, shares = earlier_parts(review, context, budget_bytes, redact)
+    values, shares = earlier_parts(review, context, budget_bytes)
     until = [table.until for table in document.tables_kept if table.until]
     values |= {
         "k": document,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_bot.contracts.comment import Marker, Phase
-from ci_bot.rendering import redaction
 from ci_bot.rendering.blocks import tidy
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.links import Links
-from ci_bot.rendering.redaction import Redact
 from ci_bot.rendering.templating import environment
 
 _PHASES: dict[Phase, str] = {
@@ -35,16 +33,14 @@ def refused(
     message: str,
     hint: str | None,
     context: CommentContext,
-    *,
-    redact: Redact = redaction.keep,
 ) -> str:
     """Why a command is not carried out, and what to do instead."""
     return _reply(
         "refused",
         context,
         reason_code=reason_code,
-        message=redact(message),
-        hint=redact(hint) if hint else None,
+        message=message,
+        hint=hint,
     )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.contracts.report import Report
-from ci_bot.rendering import redaction
 from ci_bot.rendering.budget import COMMENT_BYTES, Share
 from ci_bot.rendering.compose import base_values, compose, full_report
 from ci_bot.rendering.context import Carried, CommentContext, Rendered
-from ci_bot.rendering.redaction import Redact
 from ci_bot.rendering.review_sections import review_shares
 from ci_bot.rendering.sections import Older
 from ci_bot.rendering.view import ReviewView
@@ -25,15 +23,14 @@ def render_review(
     context: CommentContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
-    redact: Redact = redaction.keep,
     last_good: Carried | None = None,
 ) -> Rendered:
     """The review as Markdown; `context.phase` says in which state.
 
     Args:
-        report: What the review found. With `failure` set, phase `plan_failed` shows it.
+        report: What the review found, without secrets. With `failure` set, phase `plan_failed`
+            shows it.
         budget_bytes: The most UTF-8 bytes; None for the complete text of the artifact.
-        redact: Applied to every text of `report` before anything is cut.
         last_good: The last plan that worked, shown collapsed under a failed one.
 
     Raises:
@@ -41,10 +38,10 @@ def render_review(
     """
     if context.phase not in _REVIEW_PHASES:
         raise ValueError(f"a review has no phase {context.phase!r}")
-    values, shares = review_parts(redaction.scrub(report, redact), context, budget_bytes)
+    values, shares = review_parts(report, context, budget_bytes)
     if last_good:
         values["carried"] = last_good
-    shares.insert(0, _older(last_good, context, redact))
+    shares.insert(0, _older(last_good, context))
     return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
@@ -53,35 +50,33 @@ def render_planning(
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: Review = None,
-    redact: Redact = redaction.keep,
 ) -> Rendered:
     """The comment while a plan is being made, with the earlier review collapsed below."""
-    values, shares = earlier_parts(review, context, budget_bytes, redact)
+    values, shares = earlier_parts(review, context, budget_bytes)
     return compose("planning.md.j2", values, shares, context, budget_bytes)
 
 
 def review_parts(
     report: Report, context: CommentContext, budget: int | None
 ) -> tuple[dict[str, Any], list[Share]]:
-    """Values and sections of a report that was already redacted."""
+    """Values and sections of a report."""
     view = ReviewView(report, context)
     values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
     return values, review_shares(view, complete=budget is None)
 
 
 def earlier_parts(
-    review: Review, context: CommentContext, budget: int | None, redact: Redact
+    review: Review, context: CommentContext, budget: int | None
 ) -> tuple[dict[str, Any], list[Share]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
     if isinstance(review, Report):
-        return review_parts(redaction.scrub(review, redact), context, budget)
+        return review_parts(review, context, budget)
     values = base_values(context)
     if review:
         values |= {"carried": review, "earlier_head": review.head}
-    return values, [_older(review, context, redact)]
+    return values, [_older(review, context)]
 
 
-def _older(carried: Carried | None, context: CommentContext, redact: Redact) -> Share:
-    # It was redacted when it was first rendered, but this run may know more secrets than that one.
-    text = redact(carried.text) if carried else ""
+def _older(carried: Carried | None, context: CommentContext) -> Share:
+    text = carried.text if carried else ""
     return Share(Older("review", text, full_report(context)), _OLDER_BYTES)

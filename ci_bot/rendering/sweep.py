@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ci_bot.contracts.sweep import SweepReport, SweepRow
-from ci_bot.rendering import redaction, words
+from ci_bot.rendering import words
 from ci_bot.rendering.blocks import tidy
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.markdown import SafeMarkdown, link
 from ci_bot.rendering.page import Page
-from ci_bot.rendering.redaction import Redact
 from ci_bot.rendering.templating import environment
 
 # A state of thousands of environments must not lose the whole summary to the runner's limit.
@@ -24,16 +23,13 @@ _STAYS = {
 }
 
 
-def render_sweep(
-    report: SweepReport, context: CommentContext, *, redact: Redact = redaction.keep
-) -> str:
+def render_sweep(report: SweepReport, context: CommentContext) -> str:
     """The whole report as Markdown; `context` says where links lead and what time it is."""
-    clean = redaction.scrub(report, redact)
-    rescued, tables, kept = _parts(clean)
+    rescued, tables, kept = _parts(report)
     template = environment().get_template("sweep.md.j2")
     return tidy(
         template.render(
-            s=clean,
+            s=report,
             c=context,
             rescued=rescued,
             tables=tables,
@@ -45,38 +41,35 @@ def render_sweep(
     )
 
 
-def sweep_to_terminal(
-    report: SweepReport, *, colour: bool = False, redact: Redact = redaction.keep
-) -> str:
+def sweep_to_terminal(report: SweepReport, *, colour: bool = False) -> str:
     """The same for a terminal."""
-    clean = redaction.scrub(report, redact)
-    rescued, tables, kept = _parts(clean)
+    rescued, tables, kept = _parts(report)
     page = Page(color=colour)
     left = [row for row in [*rescued, *tables] if row.result not in _GONE]
     found = words.count(len(rescued), "environment")
-    if clean.dry_run:
+    if report.dry_run:
         page.title(f"Sweep, dry run · {found} would be removed", "yellow" if rescued else "green")
     elif left:
         of = words.count(len(rescued) + len(tables), "environment")
         page.title(f"Sweep · {len(left)} of {of} could not be removed", "red")
     else:
         page.title(f"Sweep · {found} rescued", "green")
-    if clean.failure is not None:
-        page.fact("Failed", clean.failure.message)
-        page.fact("Next", clean.failure.hint)
+    if report.failure is not None:
+        page.fact("Failed", report.failure.message)
+        page.fact("Next", report.failure.hint)
     for row in rescued:
-        page.item(f"{row.environment}: {_outcome(row, dry_run=clean.dry_run)}")
+        page.item(f"{row.environment}: {_outcome(row, dry_run=report.dry_run)}")
         page.note(f"likely cause: {row.cause or 'unknown'}")
     if tables:
         page.heading("Physical tables")
     for row in tables:
-        page.item(f"{row.environment}: {_tables(row, dry_run=clean.dry_run)}")
+        page.item(f"{row.environment}: {_tables(row, dry_run=report.dry_run)}")
     if kept:
         page.heading("Not touched")
     for row in kept:
         page.item(f"{row.environment}: {_STAYS[row.standing]}")
-    if clean.others:
-        page.fact("Others", f"{words.count(clean.others, 'environment')} of other repositories")
+    if report.others:
+        page.fact("Others", f"{words.count(report.others, 'environment')} of other repositories")
     return page.text()
 
 

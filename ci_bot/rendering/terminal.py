@@ -7,10 +7,9 @@ from ci_bot.contracts.base import Contract, short
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.plan import Backfill, Change, Checks, Cost
 from ci_bot.contracts.report import Report
-from ci_bot.rendering import commands, redaction, words
+from ci_bot.rendering import commands, words
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.page import WIDTH, Page
-from ci_bot.rendering.redaction import Redact
 from ci_bot.rendering.terminal_outcome import apply_page, cleanup_page
 from ci_bot.rendering.view import ReviewView, Work
 
@@ -29,7 +28,6 @@ def to_terminal(
     project: str | None = None,
     colour: bool = False,
     width: int = WIDTH,
-    redact: Redact = redaction.keep,
 ) -> str:
     """A document as plain text, complete, ending in a newline.
 
@@ -38,19 +36,17 @@ def to_terminal(
         project: What the title calls the project; its directories otherwise.
         colour: Whether the output is a terminal that shows colours.
         width: Columns to wrap at; long table rows may be wider.
-        redact: Applied to every text of the document first.
 
     Raises:
         TypeError: the document is none of the three.
     """
     page = Page(width=width, color=colour)
-    clean = redaction.scrub(document, redact)
-    if isinstance(clean, Report):
-        _review(page, ReviewView(clean, _context(clean, project)))
-    elif isinstance(clean, ApplyDocument):
-        apply_page(page, clean)
-    elif isinstance(clean, CleanupDocument):
-        cleanup_page(page, clean)
+    if isinstance(document, Report):
+        _review(page, ReviewView(document, _context(document, project)))
+    elif isinstance(document, ApplyDocument):
+        apply_page(page, document)
+    elif isinstance(document, CleanupDocument):
+        cleanup_page(page, document)
     else:
         raise TypeError(f"no terminal report for {type(document).__name__}")
     return page.text()

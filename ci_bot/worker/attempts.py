@@ -11,6 +11,7 @@ from sqlmesh.utils.errors import ConflictingPlanError
 
 from ci_bot.contracts.apply import Attempt
 from ci_bot.contracts.base import Failure
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.hold import Hold
 from ci_bot.worker.lease import LeaseLostError, Progress
@@ -148,4 +149,4 @@ def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
 
 def _one_line(error: BaseException, recorder: Recorder) -> str:
     cause = root_cause(recorder.failures[0] if recorder.failures else error)
-    return sentence(cause).splitlines()[0][:1_000]
+    return shortened(sentence(cause).splitlines()[0], 1_000)

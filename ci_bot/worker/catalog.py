@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
+from ci_bot.secrets.cutting import shortened
+
 ObjectKind = Literal["view", "table"]
 SESSION_CATALOG = "spark_catalog"
 
@@ -216,7 +218,7 @@ class Catalog:
                 answers[relation] = None
             except Exception as error:
                 first = next(iter(str(error).splitlines()), type(error).__name__)
-                answers[relation] = first[:4_000]
+                answers[relation] = shortened(first, 4_000)
         return answers
 
     def count(self, relations: Sequence[Relation]) -> dict[Relation, int]:

@@ -16,6 +16,7 @@ from typing import TextIO
 
 from ci_bot.contracts.base import Contract
 from ci_bot.contracts.messages import ASK, AnyAsk
+from ci_bot.secrets.cutting import shortened
 
 # The bot drops lines that are longer than 8,192 bytes.
 PROGRESS_BYTES = 8_190
@@ -76,7 +77,7 @@ class Channel:
         """Tell the bot how far the work is; from any thread, and lost if nobody listens."""
         fields = {
             "phase": phase[:_PHASE_CHARACTERS] or "work",
-            "message": message[:_MESSAGE_CHARACTERS],
+            "message": shortened(message, _MESSAGE_CHARACTERS),
             "done": done,
             "total": total,
             "seconds": seconds,

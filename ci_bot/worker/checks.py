@@ -17,6 +17,7 @@ from ci_bot.contracts.plan import (
     TestFailure,
     TestsCheck,
 )
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
@@ -45,7 +46,7 @@ def lint(context: Any, names: Names, repository: Path) -> LintCheck:
                 model=names.of(violation.model.fqn),
                 path=_relative(path, repository),
                 line=line,
-                evidence=violation.violation_msg[:MAX_EVIDENCE],
+                evidence=shortened(violation.violation_msg, MAX_EVIDENCE),
                 clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
             )
         )

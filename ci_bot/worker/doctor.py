@@ -18,6 +18,7 @@ from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import DoctorAsk
 from ci_bot.contracts.plan import CheckStatus, ProjectCheck
 from ci_bot.errors import BotError
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import (
     checks,
     compat,
@@ -112,7 +113,7 @@ class _Doctor:
         return all(check.status != "fail" for check in self.checks[before:])
 
     def _tell(self, name: str, status: CheckStatus, message: str, fix: str | None = None) -> None:
-        shown = message.replace(f"{self.place.repository}/", "")[:_LONGEST]
+        shown = shortened(message.replace(f"{self.place.repository}/", ""), _LONGEST)
         limited = fix[:_LONGEST] if fix else None
         self._add(ProjectCheck(name=name, status=status, message=shown, fix=limited))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat, java, objects
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation, quoted
 from ci_bot.worker.problems import sentence
@@ -98,7 +99,7 @@ def listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     try:
         AdapterSql(context.engine_adapter).rows(f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'")
     except Exception as error:
-        why = sentence(error).splitlines()[0][:_LONGEST]
+        why = shortened(sentence(error).splitlines()[0], _LONGEST)
         return ProjectCheck(
             name="listing",
             status="warn",
@@ -127,7 +128,7 @@ def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(
         name="rights",
         status="fail",
-        message=f"{read}; {view.shown}: {why[:_LONGEST]}",
+        message=f"{read}; {view.shown}: {shortened(why, _LONGEST)}",
         fix="Give this account the right to read prod's schemas and the physical ones, or run "
         "`sqlmesh plan` if the view is broken.",
     )

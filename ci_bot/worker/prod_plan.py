@@ -11,6 +11,7 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
 from ci_bot.contracts.plan import Backfill, Gap, ProdPlan
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import describe, planning, times
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned
@@ -34,7 +35,8 @@ def plan_prod(context: Any, planned: Planned, names: Names) -> ProdPlan:
     except NoChangesPlanError:
         return ProdPlan(changes=0, backfill=[], would_fail=False)
     except SQLMeshError as error:
-        return ProdPlan(changes=0, backfill=[], would_fail=True, failure=sentence(error)[:4_000])
+        failure = shortened(sentence(error), 4_000)
+        return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
     diff = plan.context_diff
     count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
     if plan.uncategorized:

@@ -15,6 +15,7 @@ from typing import Any
 from ci_bot.contracts.cleanup import KeptTable, Leftover, ReclaimedTable
 from ci_bot.contracts.messages import Owner
 from ci_bot.errors import Refused
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat, reclaim_rules, times
 from ci_bot.worker.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.lease import Lease, Leases
@@ -328,4 +329,4 @@ def _kept(table: str, why: str, until: int | None) -> KeptTable:
 
 def first_line(error: BaseException) -> str:
     """What went wrong, in one line."""
-    return sentence(error).splitlines()[0][:4_000]
+    return shortened(sentence(error).splitlines()[0], 4_000)

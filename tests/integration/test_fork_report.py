@@ -150,6 +150,20 @@ def test_post__shows_hostile_names_as_nothing_but_text(fork: Fork) -> None:
     assert "::error" not in ran.stdout
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_post__shows_no_secret_of_the_artifact(
+    fork: Fork, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its form, and by what this run knows although that one did not."""
+    secret = "Orbit-Meadow-71" if known else "ghp_" + "a1B2" * 9
+    monkeypatch.setenv("SPARK_LAKE_KEY", "Orbit-Meadow-71")
+    fork.leave(fork.report(reasons=[f"`x`: no login with {secret}"]))
+    ran = fork.post()
+    (comment,) = fork.comments
+    assert "no login with" in comment
+    assert secret not in comment + ran.summary + ran.stdout + str(ran.outputs)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -39,7 +39,7 @@ from ci_bot.process.requirements import install_requirements
 from ci_bot.process.run import WorkerCancelled, WorkerTimedOut, run_worker
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.workspace import Workspace, private_workspace
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 from tests.conftest import missing
 
 REPOSITORY = Path(__file__).parents[2]
@@ -547,7 +547,7 @@ from ci_bot.process.launch import Launch, Limits
 from ci_bot.process.run import run_worker
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.process.workspace import private_workspace
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 ground, python, scenario, probe, seconds, uid, *search = sys.argv[1:]
 identity = Identity(uid=int(uid), gid=int(uid)) if int(uid) else None

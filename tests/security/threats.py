@@ -116,8 +116,9 @@ ROWS: tuple[Row, ...] = (
     _row(16, "Derived secrets without a mask", f"{ACTIONS}test_masks__come_before_everything_else",
          f"{ACTIONS}test_masks__blank_and_short_secrets_are_left_out"),
     _row(17, "Secrets in the comment", f"{SHOWN}test_secret__is_gone_from_every_document",
+         "tests/e2e/test_secrets.py::test_review__that_fails_shows_nothing_of_it",
          f"{SHOWN}test_secret__is_never_cut_in_two",
-         f"{SAFETY}test_scrub__reaches_every_field_that_holds_text",
+         f"{SAFETY}test_redacted__reaches_every_field_that_holds_text",
          "tests/e2e/test_two_processes.py::"
          "test_review__of_a_model_that_raises_a_password__shows_it_nowhere"),
     _row(18, "Secrets over two reads", f"{REDACT}test_stream__any_pieces_give_the_same",

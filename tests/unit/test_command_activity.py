@@ -22,9 +22,9 @@ from ci_bot.github.port import Comment, Permission, PullRequest, Reaction
 from ci_bot.github.sticky import Sticky
 from ci_bot.pull_request import command
 from ci_bot.pull_request.desk import Desk
-from ci_bot.redaction import Redactor
 from ci_bot.rendering import marker as markers
 from ci_bot.rendering import reply
+from ci_bot.secrets import Redactor
 from ci_bot.settings import Inputs, Runner, Settings
 from tests.factories import HEAD, PLAN, make_context, make_marker
 from tests.unit.rendering.dom import LIVE, parse

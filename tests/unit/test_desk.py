@@ -10,7 +10,10 @@ import pytest
 from ci_bot.actions.files import Outputs
 from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
 from ci_bot.pull_request.desk import Facts
+from ci_bot.pull_request.failures import failure_of
 from ci_bot.rendering.context import CommentContext, Rendered
+from ci_bot.secrets import Redactor
+from tests.golden.samples import small_change
 from tests.unit.test_command_activity import Memory, desk_of
 
 
@@ -42,6 +45,29 @@ def test_try__a_wish_to_stop_goes_through() -> None:
         desk.try_post("applying", Facts(), render)
     with pytest.raises(Cancelled):
         desk.try_note("a note")
+
+
+def test_earlier_review__loses_what_only_this_run_knows() -> None:
+    """The comment was written by a run that was not told of this secret."""
+    body = small_change().text.replace("What an apply does", "What hunter22x does")
+    assert "hunter22x" in body
+    github = Memory()
+    github.say(body)
+    desk = desk_of(github)
+    told = desk.earlier_review()
+    assert told is not None and "hunter22x" in told.text
+
+    desk.redactor = Redactor(["hunter22x"])
+
+    told = desk.earlier_review()
+    assert told is not None and "hunter22x" not in told.text
+
+
+def test_failure__of_the_bot_itself_loses_its_secrets() -> None:
+    error = BotError("No login for hunter22x.", hint="Not hunter22x.", path="a/hunter22x.sql")
+    failure = failure_of(error, "plan", Redactor(["hunter22x"]))
+    assert "hunter22x" not in failure.to_json()
+    assert failure.message == "No login for ***."
 
 
 def test_outputs__know_what_they_hold(tmp_path: Path) -> None:

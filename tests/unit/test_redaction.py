@@ -13,11 +13,15 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sqlglot import exp
+from sqlmesh.utils import sanitize_name
 
-from ci_bot.contracts.base import Failure
-from ci_bot.redaction import MASK, Redactor, encodings, secret_values
-from ci_bot.redaction.redactor import LINE_SEGMENT
+from ci_bot.contracts.base import Failure, Versions
+from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.secrets import MASK, Redactor, encodings
+from ci_bot.secrets.redactor import LINE_SEGMENT
 from tests.oracle.fuzzing import caught, fuzz
+from tests.unit.secrets.leaks import LEAKS, Leak
 
 TOKEN = "ghs_" + "Ab3dEf6hIj9lMn0pQr2tUv5xYz8bCd1fGh4j"
 PASSWORD = "p@ss/w'rd|\"x\\ü %"
@@ -38,6 +42,8 @@ TOKENS = [
     KEY,
     KEY.replace("\n", "\\n"),
 ]
+# What only the name of its file makes a password; in a log it is a word among others.
+BY_PATH = {".netrc", ".pgpass", "conf/hive-site.xml"}
 SURROUNDINGS = [
     *(("password=", "&x=1"), ("'password': '", "'"), ("PGPASSWORD=", " psql"), ("pwd = ", "")),
     *(
@@ -83,6 +89,14 @@ def leaks(redacted: str, secret: str) -> bool:
         lambda text: text.encode().hex(),
         lambda text: text.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;"),
         lambda text: "'" + text.replace("'", "''") + "'",
+        lambda text: '"' + text.replace('"', '""') + '"',
+        lambda text: repr(text.encode()),
+        lambda text: (
+            exp.to_table(f"`{text}`", dialect="spark").sql("spark").lower()
+            if text.isascii() and "`" not in text
+            else text
+        ),
+        lambda text: sanitize_name(text).lower(),
     ],
 )
 def test_redact__known_secret_in_each_encoding(secret: str, encode: Callable[[str], str]) -> None:
@@ -94,10 +108,19 @@ def test_redact__known_secret_in_each_encoding(secret: str, encode: Callable[[st
     assert not leaks(redacted, secret)
 
 
+@pytest.mark.parametrize("value", ["hunter22xyz\n", " hunter22xyz", "hunter22xyz\r\n"])
+def test_redact__a_secret_that_was_pasted_with_its_line_break(value: str) -> None:
+    assert "hunter22xyz" not in Redactor([value]).redact("no login with hunter22xyz here")
+
+
 def test_redact__each_line_of_a_secret() -> None:
     redactor = Redactor(["first line of it\nsecond line of it\nx"])
     assert redactor.redact("a first line of it b") == "a *** b"
     assert redactor.redact("- first line of it\n- second line of it\n") == "- ***\n- ***\n"
+
+
+def test_redact__a_secret_of_signs_leaves_names_alone() -> None:
+    assert Redactor(["!!!!-?!!"]).redact("sqlmesh________shop") == "sqlmesh________shop"
 
 
 def test_redact__secrets_that_overlap_both_go_whole() -> None:
@@ -285,21 +308,68 @@ def test_document__every_string_of_a_contract() -> None:
     assert redacted == failure.model_copy(update={"message": redacted.message})
 
 
-def test_values__keys_and_nested_lists() -> None:
-    assert Redactor([TOKEN]).values({TOKEN: [1, None, [TOKEN, "ok"], {"a": True}]}) == {
-        MASK: [1, None, [MASK, "ok"], {"a": True}]
-    }
+def test_document__what_is_compared_stays_as_it_is() -> None:
+    """A secret may be a word of ours, or a part of an id; the document still is the same one."""
+    document = CleanupDocument(
+        environment="pr_482197553041",
+        existed=True,
+        result="removed",
+        views_dropped=["shop__pr_482197553041.orders"],
+        state_record_removed=True,
+        seconds=1.0,
+        timings={"drop 482197553041": 1.0},
+        versions=Versions(ci_bot="1", python="3"),
+    )
+    redacted = Redactor(["482197553041", "removed"]).document(document)
+    assert (redacted.environment, redacted.result) == ("pr_482197553041", "removed")
+    assert redacted.views_dropped == ["shop__pr_***.orders"]
+    assert redacted.timings == {"drop ***": 1.0}
+    assert CleanupDocument.model_validate_json(redacted.to_json()) == redacted
 
 
-def test_secret_values__by_name_and_by_shape() -> None:
-    environ = {
-        "DB_PASSWORD": "hunter22",
-        "AWS_REGION": "eu-central-1",
-        "AWS_SECRET_ACCESS_KEY": "abc/def",
-        "STATE_URL": "postgresql://bot:p%40ss@db/state",
-        "GOOGLE_APPLICATION_CREDENTIALS": "/secrets/gcp.json",
-        "GCP_CREDENTIALS": json.dumps({"type": "service_account", "private_key": KEY}),
-        "SPARK_HOME": "/opt/spark",
-        "EMPTY_TOKEN": "",
-    }
-    assert set(secret_values(environ)) == {"hunter22", "abc/def", "p%40ss", "p@ss", KEY}
+# --- what nobody tests by chance ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [LINE_SEGMENT + 1, 2 * LINE_SEGMENT])
+def test_cut__a_secret_that_fills_the_segment_ends_behind_it(length: int) -> None:
+    """At the secret's own start no cut is one: the rest would be as long as before, for ever."""
+    redactor = Redactor(["k" * length])
+    line = "k" * length + " and more " * 100_000
+    assert redactor.cut(line) == length
+
+
+def test_redact__a_comparison_with_blanks_is_sql() -> None:
+    """Without the blanks it is a setting; with them a column, unless it looks like a token."""
+    assert Redactor().redact("WHERE a.token = id12345") == "WHERE a.token = id12345"
+    assert Redactor().redact("WHERE a.token = 'page_view'") == "WHERE a.token = 'page_view'"
+    assert Redactor().redact("a.token=id12345") == "a.token=***"
+    assert Redactor().redact("token = id1234567") == "token = ***"
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
+def test_redact__every_leak_that_a_file_may_hold(leak: Leak) -> None:
+    """One table: what is a finding in a file is hidden in a log, but for what its path says."""
+    if leak.path in BY_PATH or not leak.surely:
+        return
+    redacted = Redactor().redact(f"2026-01-01 ERROR in this file:\n+ {leak.text}\n")
+    lines = [line for line in leak.secret.splitlines() if "PRIVATE KEY" not in line]
+    assert not any(line in redacted for line in lines)
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
+def test_redact__twice_is_once(leak: Leak) -> None:
+    once = Redactor([TOKEN]).redact(leak.text)
+    assert Redactor([TOKEN]).redact(once) == once
+
+
+def test_redact__a_value_whose_quote_was_cut_off() -> None:
+    assert Redactor().redact("password='hunter22") == "password='***"
+    assert Redactor().redact('{"password": "hunter22') == '{"password": "***'
+
+
+def test_redact__what_pydantic_repeats_of_its_input() -> None:
+    told = (
+        "[type=int_parsing, input_value={'host': 'db', 'pas...ord': 'hunter22'}, input_type=dict]"
+    )
+    assert "hunter22" not in Redactor().redact(told)
+    assert "type=int_parsing" in Redactor().redact(told)

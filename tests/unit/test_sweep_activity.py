@@ -28,6 +28,7 @@ from ci_bot.github.port import PullState
 from ci_bot.process.answer import AnswerRefusedError, check_subject
 from ci_bot.process.run import WorkerTimedOut
 from ci_bot.rendering.sweep import render_sweep, sweep_to_terminal
+from ci_bot.secrets import Redactor
 from tests.factories import make_cleanup, make_context
 from tests.unit.rendering.dom import parse
 
@@ -61,6 +62,7 @@ class Worker:
     asked: list[SweepAsk] = field(default_factory=list)
     project_directories: list[str] = field(default_factory=lambda: ["."])
     gateway: str | None = None
+    redactor: Redactor = field(default_factory=Redactor)
     workplace: Workplace = field(
         default_factory=lambda: Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
     )

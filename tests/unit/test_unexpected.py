@@ -82,6 +82,7 @@ def test_workflow__folds_the_traceback_and_says_one_sentence(tmp_path: Path) -> 
             "GITHUB_REPOSITORY": "acme/warehouse",
             "GITHUB_WORKSPACE": str(tmp_path),
             "CI_BOT_GITHUB_TOKEN": TOKEN,
+            "CI_BOT_ALLOW_UNCAGED": "true",
         }
     )
 

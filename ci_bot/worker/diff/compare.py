@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_bot.contracts.apply import ColumnMatch, DiffWindow, TableDiff
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.catalog import quoted
 from ci_bot.worker.diff import window as windows
 from ci_bot.worker.diff.layout import Layout, lay_out
@@ -147,5 +148,6 @@ def _counts(
     elif layout.unknown:
         counts["full_match"] = None
         names = ", ".join(f"{c.name} ({c.prod_type.ddl})" for c in layout.unknown)
-        counts["skipped_because"] = f"Spark cannot compare these columns: {names}."[:_LINE]
+        told = f"Spark cannot compare these columns: {names}."
+        counts["skipped_because"] = shortened(told, _LINE)
     return counts

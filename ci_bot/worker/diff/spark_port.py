@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.catalog import quoted
 from ci_bot.worker.diff.spec import SqlError
 
@@ -84,7 +85,7 @@ def _failures() -> Iterator[None]:
     except AnalysisException as error:
         # Made before any row is read, so its text holds names and types only.
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise SqlError(first[0][:_SENTENCE]) from error
+        raise SqlError(shortened(first[0], _SENTENCE)) from error
     except (PySparkException, Py4JError) as error:
         # Messages of running queries quote values ("The value 'x' of the type ..."): no text of
         # theirs may leave the warehouse, only the class of the error.

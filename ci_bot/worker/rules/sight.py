@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_bot.contracts.plan import Finding, Severity
+from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.registry import RuleSpec
-from ci_bot.worker.rules.secret_forms import hide
 
 EVIDENCE_LENGTH = 1_000
 
@@ -50,8 +51,8 @@ def finding(sight: Sight, path: str | None, line: int | None) -> Finding:
         model=getattr(sight.model, "fqn", sight.model_name),
         path=path,
         line=line,
-        evidence=hide(sight.evidence)[:EVIDENCE_LENGTH],
-        clears_when=sight.clears[:EVIDENCE_LENGTH],
+        evidence=shortened(hide(sight.evidence), EVIDENCE_LENGTH),
+        clears_when=shortened(sight.clears, EVIDENCE_LENGTH),
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ci_bot.actions.commands import Commands
 from ci_bot.actions.escapes import Escapes, escape_data, escape_property, format_command, plain_line
-from ci_bot.redaction import Redactor, encodings
+from ci_bot.secrets import Redactor, encodings
 from tests.oracle.fuzzing import caught, fuzz
 from tests.oracle.runner import Reading, RunnerLog
 

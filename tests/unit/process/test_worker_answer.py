@@ -49,7 +49,7 @@ REVIEW = ReviewAsk(**COMMON)
 APPLY = ApplyAsk(**COMMON, plan_id=PLAN[:12])
 CLEANUP = CleanupAsk(**COMMON)
 FAILED = FailedAnswer(
-    failure=Failure(stage="load", reason_code="broken", exit_code=2, message="No such file.")
+    failure=Failure(stage="load", reason_code="failed", exit_code=2, message="No such file.")
 )
 
 

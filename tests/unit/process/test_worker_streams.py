@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ci_bot.contracts.messages import Progress
 from ci_bot.process.log import LogReader
 from ci_bot.process.progress import ProgressReader
-from ci_bot.redaction import Redactor
+from ci_bot.secrets import Redactor
 
 SECRET = "s3cret-value-of-the-warehouse"
 

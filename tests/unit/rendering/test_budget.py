@@ -16,6 +16,7 @@ from ci_bot.rendering.marker import decode
 from ci_bot.rendering.outcome import render_apply
 from ci_bot.rendering.report import render_review
 from ci_bot.rendering.sections import Diff, Diffs, Rows, Stages
+from ci_bot.secrets.documents import redacted
 from tests.factories import DIFF, make_apply, make_context, make_marker, make_report, make_risk
 from tests.golden.samples import destructive_report, large_report
 from tests.unit.rendering.dom import assert_inert, parse
@@ -136,15 +137,15 @@ def test_comment__names_and_reasons_of_absurd_length_still_fit() -> None:
         {"at": "2026-08-21T09:02:11Z", "head": None, "plan": None, "decision": "go", "run": text}
     ] * 20
     context = make_context(marker=make_marker(history=history))
-    rendered = render_review(report, context, 60_000, redact=lambda _: text)
+    rendered = render_review(redacted(report, lambda _: text), context, 60_000)
     assert len(rendered.text.encode()) <= 60_000
     assert_inert(body(rendered.text))
 
 
 def test_comment__multi_byte_characters_are_never_cut_in_two() -> None:
-    report = large_report(50)
+    report = redacted(large_report(50), lambda text: f"😀{text}")
     for budget in range(20_000, 20_040):
-        rendered = render_review(report, make_context(), budget, redact=lambda s: f"😀{s}")
+        rendered = render_review(report, make_context(), budget)
         assert "\ufffd" not in rendered.text.encode().decode("utf-8")
         assert len(rendered.text.encode()) <= budget
 

@@ -7,9 +7,9 @@ from ci_bot.rendering.carry import carried
 from ci_bot.rendering.marker import decode
 from ci_bot.rendering.notice import apply_ended, cleanup_failed, decision_changed
 from ci_bot.rendering.outcome import render_apply, render_cleanup
-from ci_bot.rendering.redaction import keep, scrub
 from ci_bot.rendering.report import render_planning, render_review
 from ci_bot.rendering.terminal import to_terminal
+from ci_bot.secrets.documents import redacted
 from tests.factories import (
     DIFF,
     HEAD,
@@ -30,47 +30,49 @@ def redact(text: str) -> str:
     return text.replace(SECRET, "***")
 
 
+def planted(text: str) -> str:
+    return f"{SECRET} {text}"
+
+
 def test_secret__is_never_cut_in_two() -> None:
     """Wherever the cut falls, no part of the secret that could be guessed from stays."""
     diff = DIFF + "\n".join(f"+ jdbc:{SECRET}@host/{index}" for index in range(200))
-    report = make_report(changes=[make_change(diff=diff)])
+    report = redacted(make_report(changes=[make_change(diff=diff)]), redact)
     for budget in range(9_000, 9_120):
-        text = render_review(report, make_context(), budget, redact=redact).text
+        text = render_review(report, make_context(), budget).text
         assert SECRET[:6] not in text
 
 
 def test_secret__is_gone_from_every_document() -> None:
-    def planted(text: str) -> str:
-        return f"{SECRET} {text}"
-
+    review = redacted(redacted(small_report(), planted), redact)
     for budget in (60_000, None):
         texts = [
             render_review(
-                scrub(destructive_report(), planted), make_context(), budget, redact=redact
+                redacted(redacted(destructive_report(), planted), redact), make_context(), budget
             ),
             render_apply(
-                scrub(make_apply(), planted),
+                redacted(redacted(make_apply(), planted), redact),
                 make_context(phase="applied"),
                 budget,
-                review=scrub(small_report(), planted),
-                redact=redact,
+                review=review,
             ),
             render_cleanup(
-                scrub(make_cleanup(), planted),
+                redacted(redacted(make_cleanup(), planted), redact),
                 make_context(phase="closed"),
                 budget,
-                redact=redact,
             ),
         ]
         for rendered in texts:
             assert SECRET not in rendered.text
             assert "***" in rendered.text
     for document in (destructive_report(), make_apply(), make_cleanup()):
-        assert SECRET not in to_terminal(scrub(document, planted), redact=redact)
+        shown = to_terminal(redacted(redacted(document, planted), redact))
+        assert SECRET not in shown
+        assert "***" in shown
 
 
-def test_scrub__keeps_what_cannot_hold_a_secret() -> None:
-    report = scrub(make_report(), lambda _: "x")
+def test_redacted__keeps_what_cannot_hold_a_secret() -> None:
+    report = redacted(make_report(), lambda _: "x")
     assert report.decision == "review"
     assert report.head_sha == HEAD
     assert report.plan_id == PLAN
@@ -78,28 +80,21 @@ def test_scrub__keeps_what_cannot_hold_a_secret() -> None:
     assert report.changes[0].model == "x"
 
 
-def test_scrub__without_secrets_is_the_same_document() -> None:
+def test_redacted__without_secrets_is_the_same_document() -> None:
     report = make_report()
-    assert scrub(report, keep) is report
+    assert redacted(report, lambda text: text) == report
 
 
-def test_notice__is_short_redacted_and_no_second_sticky_comment() -> None:
+def test_notice__is_short_and_no_second_sticky_comment() -> None:
     context = make_context()
     url = "https://github.com/shop/warehouse/pull/142#issuecomment-1"
     for text in (
         decision_changed(
-            "go",
-            "no_go",
-            f"audit of `a.b` fails {SECRET}",
-            context,
-            head=HEAD,
-            comment_url=url,
-            redact=redact,
+            "go", "no_go", "audit of `a.b` fails", context, head=HEAD, comment_url=url
         ),
-        apply_ended("failed", f"@team {SECRET}", context, plan_id=PLAN, redact=redact),
-        cleanup_failed(f"1 left <b> {SECRET}", context, comment_url=url, redact=redact),
+        apply_ended("failed", "@team", context, plan_id=PLAN),
+        cleanup_failed("1 left <b>", context, comment_url=url),
     ):
-        assert SECRET not in text
         assert len(text) < 600
         assert decode(text) is None
         assert_inert(text)

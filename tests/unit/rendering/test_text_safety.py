@@ -10,38 +10,40 @@ from hypothesis import HealthCheck, given, settings
 from ci_bot.rendering import filters, templating
 from ci_bot.rendering.context import Condition, Override, Progress, Refusal, Staleness
 from ci_bot.rendering.outcome import render_apply, render_cleanup
-from ci_bot.rendering.redaction import scrub
 from ci_bot.rendering.report import render_planning, render_review
 from ci_bot.rendering.terminal import to_terminal
+from ci_bot.secrets.documents import redacted
 from tests.factories import make_apply, make_cleanup, make_context, make_report
 from tests.golden.samples import SAMPLES, destructive_report, small_report
 from tests.unit.rendering.dom import Page, assert_inert, parse
 from tests.unit.rendering.evil import CORPUS, TEXTS
 
-# `scrub` reaches every text that is not of a closed set, so it serves to replace all of them.
+# What takes out secrets reaches every text that is not of a closed set, so it serves to replace all
+# of them.
 Replace = Callable[[str], str]
 
 
 def _planned(replace: Replace, budget: int | None) -> str:
-    return render_review(destructive_report(), make_context(), budget, redact=replace).text
+    return render_review(redacted(destructive_report(), replace), make_context(), budget).text
 
 
 def _failed(replace: Replace, budget: int | None) -> str:
     failure = {"stage": "load", "reason_code": "x", "exit_code": 1, "message": "m", "hint": "h"}
     report = make_report(failure=failure | {"model": "m", "path": "p", "line": 3})
     context = make_context(phase="plan_failed")
-    return render_review(report, context, budget, redact=replace).text
+    return render_review(redacted(report, replace), context, budget).text
 
 
 def _unchanged(replace: Replace, budget: int | None) -> str:
     report = make_report(decision="no_changes")
-    return render_review(report, make_context(phase="no_changes"), budget, redact=replace).text
+    context = make_context(phase="no_changes")
+    return render_review(redacted(report, replace), context, budget).text
 
 
 def _applying(replace: Replace, budget: int | None) -> str:
     progress = Progress(done=1, total=3, message=replace("m"))
     context = make_context(phase="applying", progress=progress)
-    return render_apply(None, context, budget, review=small_report(), redact=replace).text
+    return render_apply(None, context, budget, review=redacted(small_report(), replace)).text
 
 
 def _applied(replace: Replace, budget: int | None) -> str:
@@ -52,7 +54,10 @@ def _applied(replace: Replace, budget: int | None) -> str:
     broken = [{"view": "v", "resolves": False, "error": "e"}]
     document = make_apply(attempts=attempts, views=broken)
     return render_apply(
-        document, make_context(phase="applied"), budget, review=small_report(), redact=replace
+        redacted(document, replace),
+        make_context(phase="applied"),
+        budget,
+        review=redacted(small_report(), replace),
     ).text
 
 
@@ -60,7 +65,7 @@ def _refused(replace: Replace, budget: int | None) -> str:
     difference = {"snapshots_added": ["a"], "snapshots_changed": ["c"], "fields_changed": ["f"]}
     document = make_apply(result="refused", reason_code="x", difference=difference, partial=["p"])
     context = make_context(phase="refused")
-    return render_apply(document, context, budget, redact=replace).text
+    return render_apply(redacted(document, replace), context, budget).text
 
 
 def _left(replace: Replace, budget: int | None) -> str:
@@ -71,12 +76,12 @@ def _left(replace: Replace, budget: int | None) -> str:
         failure={"stage": "c", "reason_code": "x", "exit_code": 4, "message": "m", "path": "p"},
     )
     context = make_context(phase="cleanup_failed")
-    return render_cleanup(document, context, budget, redact=replace).text
+    return render_cleanup(redacted(document, replace), context, budget).text
 
 
 def _closed(replace: Replace, budget: int | None) -> str:
     context = make_context(phase="closed")
-    return render_cleanup(make_cleanup(), context, budget, redact=replace).text
+    return render_cleanup(redacted(make_cleanup(), replace), context, budget).text
 
 
 STATES = [_planned, _failed, _unchanged, _applying, _applied, _refused, _left, _closed]
@@ -181,19 +186,19 @@ def test_planning__an_earlier_review_is_as_safe() -> None:
         def replace(_: str, text: str = text) -> str:
             return text
 
-        rendered = render_planning(context, review=destructive_report(), redact=replace)
+        rendered = render_planning(context, review=redacted(destructive_report(), replace))
         assert_inert(rendered.text.partition("\n")[2])
 
 
 @pytest.mark.parametrize("text", CORPUS)
 def test_terminal__no_text_moves_the_cursor(text: str) -> None:
     for document in (destructive_report(), make_apply(), make_cleanup()):
-        shown = to_terminal(document, redact=lambda _: text)
+        shown = to_terminal(redacted(document, lambda _: text))
         assert all(char.isprintable() or char == "\n" for char in shown)
 
 
-def test_scrub__reaches_every_field_that_holds_text() -> None:
-    marked = scrub(destructive_report(), lambda _: "REPLACED").model_dump(mode="json")
+def test_redacted__reaches_every_field_that_holds_text() -> None:
+    marked = redacted(destructive_report(), lambda _: "REPLACED").model_dump(mode="json")
 
     def texts(value: object, key: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict):
@@ -204,6 +209,7 @@ def test_scrub__reaches_every_field_that_holds_text() -> None:
 
     known = {
         "activity",
+        "environment",  # compared with what the bot asked about
         "head_sha",
         "base_sha",
         "plan_id",

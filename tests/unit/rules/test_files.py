@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_bot.secrets.files import credential_in
 from ci_bot.worker.rules.files import PROJECT_RULES
-from ci_bot.worker.rules.files.secrets import secret_in
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
 
@@ -31,7 +31,7 @@ SECRET_LINES = [
     ("models/m.py", 'headers = {"Authorization": "Bearer abcdef0123456789"}'),
     ("models/m.py", 'token="' + "ghp_" + "a1B2c3D4" * 5 + '"'),
     ("models/m.py", 'spark.conf.set("fs.azure.account.key.acct", "Zm9vYmFyYmF6cXV4")'),
-    ("keys/deploy.txt", "-----BEGIN RSA PRIVATE KEY-----"),
+    ("keys/deploy.txt", "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow" + "IBAAKCAQEAabcd" * 4),
     ("README.md", "use sk_live_" + "4f9c2b7d1e8a6053 for now"),
     ("config.yaml", "client_secret: 9sdf8-sdf7-sdf6"),
     (".env", "API_TOKEN=9sdf8sdf7sdf6"),
@@ -51,7 +51,7 @@ INNOCENT_LINES = [
     ("config.py", "token = get_token(scope)"),
     ("config.py", 'secret = f"{prefix}/password"'),
     ("models/m.sql", "SELECT c.access_token_count AS tokens"),
-    ("models/m.sql", "WHERE t.token = 'page_view'" if False else "WHERE t.kind = 'password_reset'"),
+    ("models/m.sql", "WHERE t.kind = 'password_reset'"),
     ("models/m.py", "tokens = text.split()"),
     ("tests/test_m.yaml", "- {user_id: 1, token: abc123def456}"),
     ("external_models.yaml", "    password_hash: string"),
@@ -64,12 +64,12 @@ INNOCENT_LINES = [
 
 @pytest.mark.parametrize(("path", "line"), SECRET_LINES)
 def test_secret__is_seen(path: str, line: str) -> None:
-    assert secret_in(line, path) is not None
+    assert credential_in(line.splitlines(), 0, path) is not None
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_secret__innocent_line_stays_quiet(path: str, line: str) -> None:
-    assert secret_in(line, path) is None
+    assert credential_in([line], 0, path) is None
 
 
 @given(
@@ -129,6 +129,7 @@ def test_secret__points_at_file_and_line() -> None:
         (".env", "DB_PASSWORD=hunter22\n", "blocker"),
         ("deploy/.env.prod", "DB_PASSWORD=hunter22\n", "blocker"),
         (".env", "DB_PASSWORD=\n", "high"),
+        (".env", "DEBUG=1\nDB_PASSWORD=changeme\n", "high"),
         (".env.example", "DB_PASSWORD=\n", None),
         ("environment.yaml", "name: x\n", None),
     ],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.secret_forms import hide
 from ci_bot.worker.rules.sight import Sight, names
 
 FILTER = rule("filter-changed", "A filter was added, removed or changed", "high", "change")
@@ -31,8 +32,8 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     came = [text for text in (new.filters - old.filters) if text not in old_on]
     if not lost and not came:
         return
-    told = [f"removed {hide(old.show(text))[:SHOWN]}" for text in lost]
-    told += [f"added {hide(new.show(text))[:SHOWN]}" for text in came]
+    told = [f"removed {shortened(hide(old.show(text)), SHOWN)}" for text in lost]
+    told += [f"added {shortened(hide(new.show(text)), SHOWN)}" for text in came]
     yield Sight(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",
@@ -53,8 +54,12 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             and old.groups[-1] != new.groups[-1]
             and (len(old.groups) == len(new.groups))
         ):
-            less = {old.show(text)[:SHOWN] for text in old.groups[-1] - new.groups[-1]}
-            more = {new.show(text)[:SHOWN] for text in new.groups[-1] - old.groups[-1]}
+            less = {
+                shortened(hide(old.show(text)), SHOWN) for text in old.groups[-1] - new.groups[-1]
+            }
+            more = {
+                shortened(hide(new.show(text)), SHOWN) for text in new.groups[-1] - old.groups[-1]
+            }
             parts = [
                 f"without {names(less)}" if less else "",
                 f"with {names(more)}" if more else "",

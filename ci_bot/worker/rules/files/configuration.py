@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.worker.rules.files.settings import SECRET, Judgement, judged
+from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
+from ci_bot.secrets.names import is_suspect
+from ci_bot.worker.rules.files.settings import Judgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.secret_forms import hide
 from ci_bot.worker.rules.sight import Sight
 from ci_bot.worker.rules.yaml_text import load
 
@@ -97,11 +99,11 @@ def _sights(settings: Iterable[Setting], path: str, text: str) -> Iterator[Sight
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
-    if SECRET.search(name):
+    if is_suspect(name):
         return "(not shown)"
     # Cut after hiding: half a credential no longer has its form.
     text = hide(str(value).replace("\n", " "))
-    return f"`{text[:SHOWN]}{'…' if len(text) > SHOWN else ''}`"
+    return f"`{shortened(text, SHOWN)}`"
 
 
 def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:

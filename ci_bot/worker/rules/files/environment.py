@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.changes.exposure import STATEMENT
@@ -14,7 +16,6 @@ from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import plain, short
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.secret_forms import hide
 from ci_bot.worker.rules.sight import Sight, names
 from ci_bot.worker.rules.statements import judged
 
@@ -32,6 +33,7 @@ def statements(inputs: RuleInputs) -> Iterator[Sight]:
         if change == "unchanged":
             continue
         path, line = _where(inputs, sql)
+        shown = shortened(hide(sql), 200)
         danger = judged(sql, inputs.default_dialect) if change == "added" else None
         if danger is not None:
             yield Sight(
@@ -45,7 +47,7 @@ def statements(inputs: RuleInputs) -> Iterator[Sight]:
         else:
             yield Sight(
                 ADDED,
-                f"{'New in' if change == 'added' else 'Gone from'} {when}: {hide(sql)[:200]}",
+                f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
                 "a reviewer agrees that it runs with every plan and every run",
                 path=path,
                 line=line,

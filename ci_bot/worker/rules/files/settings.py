@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ci_bot.contracts.plan import Severity
+from ci_bot.secrets.names import is_suspect
 from ci_bot.worker.rules.registry import RuleSpec, rule
 
 PROJECT_KEY = rule("project-key-changed", "The project key changes", "high", "project")
@@ -30,7 +31,6 @@ _MEANING = re.compile(
     re.IGNORECASE,
 )
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
-SECRET = re.compile(r"(?i)(password|secret|token|access\.?key|credential|private_key|account\.key)")
 
 # Rule, severity where it differs from the rule's, what the setting does, and when it clears.
 Judgement = tuple[RuleSpec, Severity | None, str, str]
@@ -128,7 +128,7 @@ def _session(name: str) -> Judgement:
 def _connection(name: str) -> Judgement:
     if name in {"concurrent_tasks", "pre_ping", "pretty_sql", "register_comments"}:
         return OTHER, "info", "a setting of the connection", "nothing to do"
-    if SECRET.search(name):
+    if is_suspect(name):
         return OTHER, "info", "how the connection signs in", "nothing to do"
     if name in {"user", "username", "role"}:
         return GATEWAY, "medium", "the connection signs in as someone else", _CONFIRM

@@ -7,45 +7,51 @@ piece.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import BaseModel
+from ci_bot.secrets.known import KnownValues
+from ci_bot.secrets.pairs import pair_spans
+from ci_bot.secrets.shapes import (
+    BEGIN_KEY,
+    END_KEY,
+    KEY_BODY,
+    YAML_MARK,
+    YAML_VALUE,
+    Span,
+    echoed,
+    issued,
+    placed,
+)
 
-from ci_bot.redaction.any_of import any_of
-from ci_bot.redaction.forms import known_forms, whole_words
-from ci_bot.redaction.shapes import BEGIN_KEY, END_KEY, KEY_BODY, Span, shape_spans
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 MASK = "***"
 # Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
 LINE_SEGMENT = 65_536
 LONGEST_SHAPE = 10_000
 
-Document = TypeVar("Document", bound=BaseModel)
+Document = TypeVar("Document", bound="BaseModel")
 
 
 class Redactor:
     """Replaces secrets by `***`.
 
     Args:
-        secrets: Values that the bot knows. A value shorter than six characters is replaced only
-            where it stands as a word of its own, one shorter than four not at all.
+        secrets: Values that the bot knows. A short value is replaced only where it stands as a word
+            of its own, and one that anybody can guess not at all (`known`).
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        values = sorted({value for value in secrets if value})
-        self._count = len(values)
-        forms = {form for value in values for form in known_forms(value)}
-        words = {word for value in values for word in whole_words(value)}
-        self._known = [re.compile(any_of(forms))] if forms else []
-        if words:
-            self._known.append(re.compile(rf"(?<![A-Za-z0-9_]){any_of(words)}(?![A-Za-z0-9_])"))
-        self._longest = max([LONGEST_SHAPE, *(len(form) for form in forms)])
+        self._known = KnownValues(secrets)
+        self._longest = max(LONGEST_SHAPE, self._known.longest)
+        # Documents repeat their names and sentences many times, and the bot looks at them twice.
+        self._text = cache(self.redact)
 
     def __repr__(self) -> str:
-        return f"Redactor({self._count} secrets)"
+        return f"Redactor({self._known.count} secrets)"
 
     def redact(self, text: str) -> str:
         """`text` without its secrets."""
@@ -57,36 +63,16 @@ class Redactor:
         return StreamRedactor(self)
 
     def document(self, document: Document) -> Document:
-        """A copy of a contract document in which every string is redacted."""
-        values = self.values(document.model_dump(mode="json", by_alias=True))
-        return type(document).model_validate_json(json.dumps(values))
+        """A copy of a contract document without secrets; what is compared stays as it is."""
+        from ci_bot.secrets.documents import redacted
 
-    def values(self, value: Any) -> Any:
-        """A copy of a JSON value in which every string is redacted, keys as well."""
-        return self._values(value, {})
-
-    def _values(self, value: Any, seen: dict[str, str]) -> Any:
-        if isinstance(value, str):  # reports repeat their model names and dates many times
-            if value not in seen:
-                seen[value] = self.redact(value)
-            return seen[value]
-        if isinstance(value, dict):
-            return {
-                self._values(key, seen): self._values(item, seen) for key, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self._values(item, seen) for item in value]
-        return value
+        return redacted(document, self._text)
 
     def spans(self, line: str) -> list[Span]:
         """The places in one line (or a segment of one) that must not be shown, in order."""
-        spans = shape_spans(line)
-        for known in self._known:
-            match = known.search(line)
-            while match is not None:
-                spans.append(match.span())
-                # Not from its end: secrets may overlap.
-                match = known.search(line, match.start() + 1)
+        spans = [span for found in (issued, placed, echoed) for _, span in found(line)]
+        spans += pair_spans(line)
+        spans += self._known.spans(line)
         return _merged(spans)
 
     def cut(self, line: str) -> int | None:
@@ -98,6 +84,7 @@ class Redactor:
         markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
         for start, end in _merged(self.spans(head) + markers):
             if start < LINE_SEGMENT < end:
+                # A secret that fills the window from its start is taken out in one piece.
                 return start if start > 0 else end
         return LINE_SEGMENT
 
@@ -110,6 +97,7 @@ class StreamRedactor:
         self._pending: list[str] = []
         self._pending_length = 0
         self._in_key = False
+        self._repeated = False
 
     def feed(self, piece: str) -> str:
         """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
@@ -157,8 +145,13 @@ class StreamRedactor:
                 self._in_key = False
                 return MASK + self._segment(text[end.end() :])
             if KEY_BODY.fullmatch(body):
-                return (MASK if body.strip() else body) + ending
+                return (MASK[: len(body)] if body.strip() else body) + ending
             self._in_key = False
+        repeated, self._repeated = self._repeated, YAML_MARK.fullmatch(body) is not None
+        value = YAML_VALUE.fullmatch(body) if repeated else None
+        if value is not None:
+            start = value.start(value.lastindex or 0)
+            return self._plain(body[:start]) + MASK + ending
         begin = _unfinished_key(body)
         if begin is None:
             return self._plain(text)
@@ -189,3 +182,11 @@ def _merged(spans: list[Span]) -> list[Span]:
         elif end > start:
             merged.append((start, end))
     return merged
+
+
+_BY_SHAPE = Redactor()
+
+
+def hide(text: str) -> str:
+    """`text` without what shows by itself, or by its place or name, that it is a credential."""
+    return _BY_SHAPE.redact(text)

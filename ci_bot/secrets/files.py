@@ -1,0 +1,209 @@
+"""Credentials in the lines of a file: what kind it is, and how sure that is. Never the value.
+
+Somebody who writes about passwords writes no password. So it takes more than a name: what stands
+behind it has to be a literal, and the literal has to look like a credential (`literals`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from ci_bot.secrets.literals import Likeness, is_sample, likeness
+from ci_bot.secrets.names import Holds, holds
+from ci_bot.secrets.shapes import BEGIN_KEY, issued, placed
+
+# Longer lines are data; issued credentials are looked for in them all the same.
+LONGEST_LINE = 20_000
+
+# How a file is written decides what a value without quotes is: in code and SQL it is an expression,
+# in prose it is the next word. Every other file is one of settings, whatever it is called.
+_CODE = frozenset({
+    ".py", ".ipynb", ".json", ".toml", ".tf", ".js", ".jsx", ".ts", ".tsx", ".java", ".kt",
+    ".scala", ".go", ".rs", ".rb", ".r", ".php", ".pl", ".c", ".cpp", ".h", ".cs", ".swift",
+    ".lua", ".groovy", ".gradle", ".ps1", ".vue",
+})  # fmt: skip
+_SQL = frozenset({".sql", ".jinja"})
+_STORES = ("AWS_", "AZURE_", "GCS_", "S3_")
+_PROSE = frozenset({
+    ".md", ".rst", ".adoc", ".txt", ".html", ".csv", ".tsv", ".log", ".svg", ".css",
+})  # fmt: skip
+_QUICK = re.compile(r"pass|pwd|pw\b|secret|token|key|credential|auth|jwt|pat\b|sas\b")
+_LITERAL = r"""(?: "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )"""
+_NAMED = re.compile(
+    rf"""(?x)
+    (?P<name> ["'`]? (?<![\w.\-])[A-Za-z_][\w.\-]{{0,200}} ["'`]? ) (?:\s{{0,3}}\])?
+    \s{{0,20}} (?: : (?:\s{{0,3}}str)? \s{{0,3}} =? | => | = (?!=) ) \s{{0,20}}
+    (?P<value> [rbfuRBFU]{{0,2}} {_LITERAL} | [^\s,;\#)}}\]]{{1,1000}} )
+    """
+)
+_ARGUMENTS = re.compile(
+    rf"""(?x) (?P<name> ["'][\w.\-]{{1,200}}["'] ) \s{{0,3}} , \s{{0,3}} (?P<value> {_LITERAL} )"""
+)
+_IN_SQL = re.compile(
+    r"""(?ix) ^\s* SET \s+ (?P<name> \w+(?:\.[\w\-]+)+ ) \s* = \s* (?P<value> \S+? ) \s* ;? \s* $"""
+)
+_DEFAULT = re.compile(
+    r"""(?x) (?: env_var | getenv | environ\.get ) \( \s{0,3}
+    ["'](?P<name>[\w.\-]{1,200})["'] \s{0,3} , \s{0,3} ["'](?P<value>[^"'\n]{1,500})["'] """
+)
+_SHELL_DEFAULT = re.compile(r"\$\{(?P<name>\w{1,200}):?-(?P<value>[^}\n]{1,500})\}")
+_SCHEME = re.compile(r"(?i)(basic|bearer|token|digest)\s+")
+_KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{30,}|Proc-Type:")
+
+
+class Credential(NamedTuple):
+    """What a line holds.
+
+    Attributes:
+        what: As the end of a sentence: "the line holds ...".
+        sure: Whether the literal looks like a credential, too. False: only its name says so.
+    """
+
+    what: str
+    sure: bool
+
+
+def credential_in(lines: Sequence[str], number: int, path: str) -> Credential | None:
+    """The first credential in one line of a file, the surest before others; None for none.
+
+    Args:
+        lines: The lines of the file; its neighbours say what a line belongs to.
+        number: Which of them, from 0.
+        path: The file, whose name and suffix say how it is written.
+    """
+    found = None
+    for credential in _all(lines, number, path):
+        if credential.sure:
+            return credential
+        found = found or credential
+    return found
+
+
+def _all(lines: Sequence[str], number: int, path: str) -> Iterator[Credential]:
+    line = lines[number]
+    for shape, (start, end) in issued(line):
+        if not is_sample(line[start:end]):
+            yield Credential(shape.what, sure=True)
+    if _begins_key(lines, number):
+        yield Credential("a private key", sure=True)
+    if len(line) > LONGEST_LINE:
+        return
+    yield from _by_place(lines, number, path)
+    yield from _by_file(line, PurePosixPath(path).name)
+    if _QUICK.search(line.lower()):
+        yield from _defaults(line)
+        yield from _by_name(line, path)
+
+
+def _begins_key(lines: Sequence[str], number: int) -> bool:
+    """Whether a private key begins here, and not only a sentence about keys."""
+    begin = BEGIN_KEY.search(lines[number])
+    if begin is None:
+        return False
+    rest = lines[number][begin.end() :][:200]
+    if not rest.strip("\\nr\"',; "):
+        rest = lines[number + 1] if number + 1 < len(lines) else ""
+    return _KEY_TEXT.search(rest) is not None
+
+
+def _by_place(lines: Sequence[str], number: int, path: str) -> Iterator[Credential]:
+    text, offset = lines[number], 0
+    if path.lower().endswith(".xml") and number > 0:  # a name, and its value in the next line
+        text = f"{lines[number - 1]}\n{text}"
+        offset = len(lines[number - 1]) + 1
+    for shape, (start, end) in placed(text):
+        if start >= offset:
+            # A header without a scheme is as likely an expression.
+            header = shape.marks == ("authorization",)
+            yield from _graded(shape.what, _grade_placed(text[start:end], header=header))
+
+
+def _grade_placed(value: str, *, header: bool) -> Likeness:
+    scheme = _SCHEME.match(value)
+    if scheme is None:
+        return likeness(value, made_by_people=not header)
+    rest = value[scheme.end() :]
+    if scheme[1].lower() == "basic":
+        try:
+            rest = base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
+        except (binascii.Error, ValueError):
+            return Likeness.NO
+    return likeness(rest, made_by_people=True)
+
+
+def _by_file(line: str, name: str) -> Iterator[Credential]:
+    """Files whose format leaves names out."""
+    if name in (".netrc", "_netrc", ".authinfo"):
+        found = re.search(r"\bpassword\s+(\S+)", line)
+        if found:
+            yield from _graded("a password", likeness(found[1], made_by_people=True))
+    if name in (".pgpass", "pgpass.conf"):
+        parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
+        if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
+            yield from _graded("a password", likeness(parts[4], made_by_people=True))
+
+
+def _defaults(line: str) -> Iterator[Credential]:
+    for pattern in (_DEFAULT, _SHELL_DEFAULT):
+        for found in pattern.finditer(line):
+            grade = _grade(found["name"], found["value"])
+            yield from _graded("a credential as the default of an environment variable", grade)
+
+
+def _by_name(line: str, path: str) -> Iterator[Credential]:
+    suffix = PurePosixPath(path).suffix.lower()
+    settings = suffix not in _CODE | _SQL
+    comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"
+    if suffix in _PROSE or line.lstrip().startswith(("#", comment)):
+        return
+    if "tests/" in f"/{path}" and suffix not in _CODE:
+        return  # rows of unit tests have columns of any name
+    what = "a credential (by the name of the setting)"
+    patterns = [_NAMED, _ARGUMENTS, *([_IN_SQL] if suffix in _SQL else [])]
+    for pattern in patterns:
+        for found in pattern.finditer(line):
+            value = found["value"]
+            literal = _literal(value)
+            if literal is None and (settings or pattern is _IN_SQL):
+                literal = value.strip("\"'")
+            if literal is None:
+                continue
+            grade = _grade(found["name"], literal)
+            if pattern is _ARGUMENTS and grade is Likeness.WORD:
+                continue  # `IN ('password', 'magic_link')`
+            if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
+                # A column that is compared with a literal, whatever its name.
+                grade = Likeness.WORD if grade is Likeness.YES else Likeness.NO
+            yield from _graded(what, grade)
+
+
+def _is_setting(name: str) -> bool:
+    """Whether a name in SQL is an option's: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
+    return name.startswith("'") or name.upper().startswith(_STORES)
+
+
+def _literal(value: str) -> str | None:
+    """What a quoted literal says; None for an expression, also one inside of quotes."""
+    bare = value.lstrip("rbfuRBFU")
+    if bare[:1] not in ("'", '"'):
+        return None
+    if "{" in bare and value[:2].lower().strip("rb\"'") == "f":
+        return None
+    return bare[1:-1]
+
+
+def _grade(name: str, literal: str) -> Likeness:
+    kind = holds(name)
+    if kind is Holds.NOTHING:
+        return Likeness.NO
+    return likeness(literal, made_by_people=kind is Holds.PASSWORD)
+
+
+def _graded(what: str, grade: Likeness) -> Iterator[Credential]:
+    if grade is not Likeness.NO:
+        yield Credential(what, sure=grade is Likeness.YES)

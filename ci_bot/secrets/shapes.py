@@ -1,0 +1,263 @@
+"""The one table of what credentials look like. For files, logs and comments alike.
+
+`ISSUED` are credentials that show by themselves what they are: their issuers document a prefix or
+a form. `PLACED` are texts that are credentials because of where they stand: in an address, a
+header, a statement, on a command line. Passwords that only a name gives away (`password: x`) are
+in `pairs`.
+
+The shapes are narrow on purpose: SQL, plan ids, fingerprints and file names must come through. No
+shape takes text for a secret because it looks random, and none is shorter than what it becomes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+
+BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+# A line inside a private key, whatever indents, quotes or diff signs are around it.
+KEY_BODY = re.compile(
+    r"[\s>|#+\-\"']{0,40}"
+    r"(?:[A-Za-z0-9+/=]{0,200}|(?:Proc-Type|DEK-Info|Version|Comment): ?.{0,100})"
+    r"(?:\\[rn]|[\"',+\s]){0,10}"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one kind of credential looks like.
+
+    Attributes:
+        what: As the end of a sentence: "the line holds ...".
+        marks: Every text with this shape has one of these in it, so that most texts are passed
+            over without the pattern; in lower case.
+        pattern: Its only group is the part that must not be shown; without a group all of it is.
+    """
+
+    what: str
+    marks: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where in `text` the part is that must not be shown."""
+        group = self.pattern.groups
+        for found in self.pattern.finditer(text):
+            yield found.span(group)
+
+
+def _shape(what: str, marks: str, pattern: str) -> Shape:
+    return Shape(what, tuple(marks.split()), re.compile(pattern))
+
+
+ISSUED: tuple[Shape, ...] = (
+    _shape(
+        "an AWS access key",
+        "akia asia abia acca",
+        r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    ),
+    _shape("an AWS access key", "absk", r"\bABSK[A-Za-z0-9+/]{100,280}={0,2}"),
+    _shape("a Google key", "aiza", r"\bAIza[A-Za-z0-9_\-]{35}"),
+    _shape("a Google token", "ya29.", r"\bya29\.[A-Za-z0-9_\-]{20,500}"),
+    _shape("a Google client secret", "gocspx-", r"\bGOCSPX-[A-Za-z0-9_\-]{28}"),
+    _shape(
+        "an Azure client secret",
+        "q~",
+        r"(?<![A-Za-z0-9_~.\-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}",
+    ),
+    _shape(
+        "an Azure key",
+        "accountkey= sharedaccesskey=",
+        r"(?i)\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{20,100}={0,2})",
+    ),
+    _shape("a shared access signature", "sig=", r"[?&;]sig=([A-Za-z0-9%+/]{20,200}=?)"),
+    _shape("a Databricks token", "dapi dose", r"\b(?:dapi|dose)[0-9a-f]{32}(?:-[0-9])?\b"),
+    _shape(
+        "a GitHub token",
+        "gho_ ghp_ ghr_ ghs_ ghu_",
+        r"gh[pousr]_[A-Za-z0-9_]{16,255}(?:[.\-][A-Za-z0-9_\-]{1,2000}){0,8}",
+    ),
+    _shape("a GitHub token", "github_pat_", r"github_pat_[A-Za-z0-9_]{20,255}"),
+    _shape(
+        "a GitLab token",
+        "glpat- gldt- glrt- glptt- glcbt- glft- glsoat- glagent- gloas-",
+        r"\bgl(?:pat|dt|rt|ptt|cbt|ft|soat|agent|oas)-[A-Za-z0-9_\-]{20,300}"
+        r"(?:\.[A-Za-z0-9_\-]{2,20}){0,2}",
+    ),
+    _shape("a Slack token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,250}"),
+    _shape("a Slack token", "xapp-", r"\bxapp-[A-Za-z0-9\-]{10,250}"),
+    _shape(
+        "a Slack webhook", "hooks.slack.com", r"hooks\.slack\.com/\w{4,12}/([A-Za-z0-9+/]{20,100})"
+    ),
+    _shape(
+        "a Discord webhook", "/api/webhooks/", r"discord\w{0,3}\.com/api/webhooks/(\d+/[\w\-]{30,})"
+    ),
+    _shape("a payment key", "k_live_ k_test_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{8,100}"),
+    _shape("a payment key", "whsec_", r"\bwhsec_[A-Za-z0-9+/]{24,100}={0,2}"),
+    _shape(
+        "an API key",
+        "sk-",
+        r"\bsk-(?:proj|svcacct|admin|ant|or|lf|live)-[A-Za-z0-9_\-]{20,400}",
+    ),
+    _shape("an API key", "sk-", r"\bsk-[A-Za-z0-9]{32,200}\b"),
+    _shape("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{30,60}\b"),
+    _shape("a PyPI token", "pypi-age", r"\bpypi-AgE[A-Za-z0-9_\-]{50,1000}"),
+    _shape("an npm token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    _shape("a Docker token", "dckr_pat_", r"\bdckr_pat_[A-Za-z0-9_\-]{20,60}"),
+    _shape("a SendGrid key", "sg.", r"\bSG\.[A-Za-z0-9_\-]{20,24}\.[A-Za-z0-9_\-]{39,50}"),
+    _shape("a Vault token", "hvs. hvb.", r"\bhv[sb]\.[A-Za-z0-9_\-]{24,300}"),
+    _shape("a DigitalOcean token", "_v1_", r"\bdo[opr]_v1_[0-9a-f]{64}\b"),
+    _shape("a Grafana token", "glsa_", r"\bglsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}\b"),
+    _shape("a Grafana token", "glc_", r"\bglc_[A-Za-z0-9+/]{32,400}={0,2}"),
+    _shape("a dbt Cloud token", "dbtc_ dbtu_", r"\bdbt[cu]_[A-Za-z0-9_\-]{30,120}"),
+    _shape("an Airtable token", "pat", r"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),
+    _shape("an Aiven password", "avns_", r"\bAVNS_[A-Za-z0-9_\-]{15,40}"),
+    _shape("a Neon password", "npg_", r"\bnpg_[A-Za-z0-9]{10,40}\b"),
+    _shape("a PlanetScale password", "pscale_", r"\bpscale_(?:tkn|pw|oauth)_[\w=.\-]{32,64}"),
+    _shape("a Pulumi token", "pul-", r"\bpul-[0-9a-f]{40}\b"),
+    _shape("a Supabase key", "sbp_ sb_secret_", r"\b(?:sbp_[0-9a-f]{40}|sb_secret_[\w\-]{20,60})"),
+    _shape("a New Relic key", "nrak-", r"\bNRAK-[A-Z0-9]{27}\b"),
+    _shape("a Doppler token", "dp.", r"\bdp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.\-]{40,80}"),
+    _shape("a Sentry token", "sntry", r"\bsntry[su]_[A-Za-z0-9+/=_]{40,500}"),
+    _shape("a Terraform token", ".atlasv1.", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=\-]{60,70}"),
+    _shape("a Postman key", "pmak-", r"\bPMAK-[0-9a-f]{24}-[0-9a-f]{34}\b"),
+    _shape("a Telegram token", ":aa", r"\b[0-9]{8,10}:AA[A-Za-z0-9_\-]{33}\b"),
+    _shape("an age key", "age-secret-key-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
+    _shape(
+        "a signed token",
+        "eyj",
+        r"\beyJ[A-Za-z0-9_\-]{8,4000}\.eyJ[A-Za-z0-9_\-]{8,4000}(?:\.[A-Za-z0-9_\-]{0,1500})?",
+    ),
+    # PKCS #8 of an RSA key in one line: version, algorithm, and the octet string that follows.
+    _shape(
+        "a private key",
+        "ibadanbgkqhkig9w0baqefaas",
+        r"\bMII[A-Za-z0-9+/]{1,6}IBADANBgkqhkiG9w0BAQEFAAS[A-Za-z0-9+/]{20,9000}={0,2}",
+    ),
+    # On one line, its line breaks escaped. `redactor` knows the form that spans lines.
+    Shape(
+        "a private key",
+        ("private key",),
+        re.compile(rf"{BEGIN_KEY.pattern}.{{0,9000}}?{END_KEY.pattern}"),
+    ),
+)
+
+_QUOTED_WORDS = (
+    "password|secret|secret_access_key|access_key_id|key_id|session_token|bearer_token|token|"
+    "client_secret|connection_string|account_key|aws_secret_key|aws_key_id"
+)
+
+PLACED: tuple[Shape, ...] = (
+    _shape(
+        "a password in an address",
+        "://",
+        r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:([^\s/\"'<>]{3,500})@",
+    ),
+    _shape(
+        "a password in an address",
+        "jdbc:oracle:",
+        r"(?i)\bjdbc:oracle:\w{1,10}:[^/\s:]{1,100}/([^\s\"']{3,200}?)@",
+    ),
+    _shape(
+        "a password in an address",
+        "password= passwd= pwd=",
+        r"(?i)[?&;](?:password|passwd|pwd)=([^\s&;'\"]{3,200})",
+    ),
+    _shape(
+        "a password in a connection string",
+        "password=",
+        r"(?i)\b(?:host|user|dbname|port)=[^\s\"',]{1,200}\s{1,3}(?:\w{1,30}=[^\s\"',]{1,200}\s{1,3})"
+        r"{0,8}password=([^\s\"',]{3,200})",
+    ),
+    _shape(
+        "an authorization header",
+        "authorization",
+        r"(?i)\bauthorization\\{0,3}[\"']?\s{0,3}[:=]\s{0,3}\\{0,3}[\"']?"
+        r"((?:basic|bearer|token|digest)\s{1,3}[^\s\"'\\]{3,4000}|[^\s\"'\\]{4,4000})",
+    ),
+    _shape("a bearer token", "bearer", r"(?i)\bbearer\s{1,3}([A-Za-z0-9._~+/\-]{16,4000}={0,2})"),
+    _shape(
+        "a password in a statement",
+        "identified",
+        r"(?i)\bidentified\s{1,3}by\s{1,3}(?:password\s{1,3})?'([^'\n]{3,200})'",
+    ),
+    _shape(
+        "a password in a statement",
+        "password secret token key_id aws_secret_key connection_string account_key",
+        rf"(?i)\b(?:{_QUOTED_WORDS})\s{{1,3}}'([^'\n]{{3,400}})'",
+    ),
+    _shape(
+        "a password on a command line",
+        "--password --passwd --token --secret --api-key",
+        r"(?i)--(?:password|passwd|token|secret|api-key)\s{1,3}[\"']?([^\s\"'-][^\s\"']{2,200})",
+    ),
+    _shape(
+        "a password on a command line",
+        "curl",
+        r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{3,200})",
+    ),
+    _shape(
+        "a password for a machine",
+        "machine",
+        r"(?i)\bmachine\s{1,9}\S{1,100}\s{1,9}login\s{1,9}\S{1,100}\s{1,9}password\s{1,9}(\S{3,200})",
+    ),
+    _shape(
+        "a password for a database",
+        ":54 :6432: :3306:",
+        r"(?<![\w.\-])[\w.\-]{1,100}:(?:54\d\d|6432|3306):[\w*\-]{1,60}:[\w*\-]{1,60}:(\S{3,200})",
+    ),
+    # spark-defaults.conf: name and value with nothing but blanks between them.
+    _shape(
+        "a credential in a setting",
+        "spark. fs. javax. hive.",
+        r"(?i)(?:^|[\s+>])(?:spark|fs|javax|hive)\.[\w.\-]{0,200}"
+        r"(?:password|secret\.key|secret|token|access\.key|account\.key[\w.\-]{0,120})"
+        r"[ \t]{1,40}(\S{4,500})\s*$",
+    ),
+    # Hadoop's XML.
+    _shape(
+        "a credential in a setting",
+        "<value>",
+        r"(?is)<name>[^<]{0,200}(?:password|secret|token|access\.key|account\.key)[^<]{0,120}</name>"
+        r"\s{0,200}<value>([^<]{3,500})</value>",
+    ),
+)
+
+# What parsers were given, as they repeat it in a failure: perhaps a whole connection with its
+# password, and cut in the middle, so that no name stands before the value any more.
+ECHOED: tuple[Shape, ...] = (
+    _shape("an input", "input_value=", r"\binput_value=(.{3,2000}?)(?=, input_type=)"),
+    _shape("an input", "undefined alias", r"\bundefined alias '([^'\n]{3,500})'"),
+    _shape("an input", "constructor", r"\bconstructor for the tag '([^'\n]{3,500})'"),
+    _shape("an input", "duplicate", r"\bwith value \"([^\"\n]{3,500})\""),
+    _shape("an input", "duplicate", r"\boriginal value: \"([^\"\n]{3,500})\""),
+)
+# A YAML parser says where it failed, and repeats the line, of whatever that is a part.
+YAML_MARK = re.compile(r"\s*in \"[^\"]{0,1000}\", line \d+, column \d+:\s*")
+YAML_VALUE = re.compile(r"[^:]{0,1000}:\s*(\S.{2,})|\s*(?:- *)?(\S.{2,})")
+
+
+def issued(text: str) -> Iterator[tuple[Shape, Span]]:
+    """The credentials in one line of text that show by themselves what they are."""
+    yield from _found(ISSUED, text)
+
+
+def echoed(text: str) -> Iterator[tuple[Shape, Span]]:
+    """What parsers repeat of their input in one line of text."""
+    yield from _found(ECHOED, text)
+
+
+def placed(text: str) -> Iterator[tuple[Shape, Span]]:
+    """The texts in one line that are credentials because of where they stand."""
+    yield from _found(PLACED, text)
+
+
+def _found(shapes: tuple[Shape, ...], text: str) -> Iterator[tuple[Shape, Span]]:
+    lowered = text.lower()
+    for shape in shapes:
+        if any(mark in lowered for mark in shape.marks):
+            for span in shape.spans(text):
+                yield shape, span
