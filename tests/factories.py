@@ -127,13 +127,15 @@ def make_report(**overrides: Any) -> Report:
         "work": backfill,
         "restatements": [],
         "statements": [],
-        "prod_plan": ProdPlan(changes=4, backfill=[], would_fail=False),
+        "prod_plan": ProdPlan(changes=4, backfill=[], full_backfill=backfill, would_fail=False),
         "risks": [make_risk()],
         "checks": make_checks(),
         "cost": Cost(
             intervals=1929,
             batches=46,
             tables_rebuilt=1,
+            tables=3,
+            unknown=["mart.daily_sales", "mart.revenue", "stg.orders"],
             confidence="unknown",
             basis="no run of these models is on record yet, so only intervals are counted",
         ),
@@ -227,6 +229,7 @@ def make_apply(**overrides: Any) -> ApplyDocument:
             AppliedModel(
                 model="stg.orders",
                 table="sqlmesh__stg.stg__orders__2817364",
+                action="incremental",
                 intervals=964,
                 batches=33,
                 seconds=4_420.0,
@@ -239,6 +242,7 @@ def make_apply(**overrides: Any) -> ApplyDocument:
             AppliedModel(
                 model="mart.daily_sales",
                 table="sqlmesh__mart.mart__daily_sales__99120",
+                action="incremental",
                 intervals=964,
                 batches=12,
                 seconds=1_310.0,

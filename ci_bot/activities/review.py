@@ -120,6 +120,7 @@ def _report(
         cost=facts.cost,
         stages=facts.stages,
         lineage=facts.lineage,
+        short_window=facts.short_window,
         environment_now=facts.environment_now,
         notes=facts.notes,
         versions=facts.versions,

@@ -17,6 +17,7 @@ from ci_bot.contracts.comment import Marker
 from ci_bot.contracts.identity import PlanIdentity
 from ci_bot.contracts.messages import Progress as WorkerProgress
 from ci_bot.contracts.report import Report
+from ci_bot.contracts.work import totals
 from ci_bot.decision import Limits, diff_risks
 from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
 from ci_bot.github.artifact import read_member
@@ -28,7 +29,7 @@ from ci_bot.pull_request.desk import Desk, Facts, Render
 from ci_bot.pull_request.failures import failure_of
 from ci_bot.pull_request.gate import Request, Unmet, unmet
 from ci_bot.pull_request.review import checked_out, flags_of
-from ci_bot.rendering import notice
+from ci_bot.rendering import notice, words
 from ci_bot.rendering.context import CommentContext, Override, Progress, Refusal, Rendered
 from ci_bot.rendering.outcome import render_apply
 from ci_bot.settings import Settings
@@ -350,9 +351,10 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
 
 
 def _tell(desk: Desk, document: ApplyDocument) -> None:
-    built = len(document.models)
+    built, views = totals(document.models), len(document.views)
     summary = (
-        f"{built} models built, {len(document.views)} views resolve."
+        f"{words.count(built.tables, 'table')} built, "
+        f"{words.count(views, 'view')} {'resolves' if views == 1 else 'resolve'}."
         if document.result == "applied"
         else (document.failure.message if document.failure else "The apply failed.")
     )

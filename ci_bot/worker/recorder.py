@@ -58,7 +58,12 @@ class Recorder(NoopConsole):
         self, batched_intervals: dict[Snapshot, Any], *args: Any, **kwargs: Any
     ) -> None:
         with self._lock:
-            self._total = sum(len(batches) for batches in batched_intervals.values())
+            # Views are replaced and count nowhere; see `contracts.work`.
+            self._total = sum(
+                len(batches)
+                for snapshot, batches in batched_intervals.items()
+                if not snapshot.is_view
+            )
             self._done = 0
             for snapshot, batches in batched_intervals.items():
                 record = self.models.get(self._names.of(snapshot.name))
@@ -76,7 +81,7 @@ class Recorder(NoopConsole):
     ) -> None:
         name = self._names.of(snapshot.name)
         with self._lock:
-            self._done += 1
+            self._done += not snapshot.is_view
             record = self.models.get(name)
             part = ""
             if record is not None:

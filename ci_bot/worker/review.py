@@ -293,7 +293,8 @@ class _Facts:
         elif self.opened.baseline == "base-branch":
             notes.append(
                 "Compared with the base branch's project, not with prod's state: nothing is known "
-                "of prod's data, and this plan can be applied only after a review with state."
+                "of prod's data, and this plan can be applied only after a review with state. "
+                "Intervals are counted as if prod were built from each model's start up to now."
             )
         elif not self.opened.has_prod:
             notes.append("The state holds no prod environment yet: everything is new.")

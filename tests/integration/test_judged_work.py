@@ -15,12 +15,23 @@ from sqlmesh.core.plan.stages import BackfillStage
 
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.plan import Backfill, ProdPlan, ShortWindow
-from ci_bot.worker import compat, describe, first_build, history, planning, prod_plan
+from ci_bot.worker import (
+    baseline,
+    compat,
+    describe,
+    first_build,
+    history,
+    planning,
+    prod_plan,
+    project,
+    times,
+)
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned, Wish
+from ci_bot.worker.project import Clock, Place
 from ci_bot.worker.short_window import short_window
 from tests.projects import Shop
-from tests.projects.forward import DAYS, DOUBLED, write_forward_shop
+from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
 from tests.projects.opened import opened
 
 Edit = tuple[str, str, str]
@@ -143,6 +154,26 @@ def plan(shop: Shop, scratch: Path, flags: PlanFlags | None = None, **wish: Any)
         yield Seen(found.context, planned, wished)
 
 
+@contextmanager
+def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
+    """As `plan`, with the project in `base` for prod, built up to the same day."""
+    wished = Wish(environment="pr_7", flags=PlanFlags())
+    places = [
+        Place((path,), path, scratch / name, scratch, None)
+        for path, name in ((base, "base"), (shop.project, "head"))
+    ]
+    scratch.mkdir()
+    clock = Clock()
+    state, _ = baseline.state_from_base(*places, clock=clock, execution=times.milliseconds(UNTIL))
+    found = project.open_on_state(places[1], state, clock=clock, on_spark_start=lambda: None)
+    try:
+        planned = planning.plan_against_prod(found.context, wished)
+        assert planned is not None
+        yield Seen(found.context, planned, wished)
+    finally:
+        found.close()
+
+
 def counts(work: list[Backfill]) -> dict[str, int]:
     return {item.model: item.intervals for item in work}
 
@@ -230,6 +261,20 @@ def test_first_build__a_model_without_a_start_begins_where_its_parent_does(
 
     with plan(shop, tmp_path / "scratch") as seen:
         assert counts(seen.environment) == {"shop.country_sales": DAYS} == seen.executed()
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_base_branch__is_judged_as_a_prod_that_is_built_up_to_the_same_day(
+    shop: Shop, built: Shop, tmp_path: Path, name: str
+) -> None:
+    edit(shop, *EDITS[name])
+    with plan(shop, tmp_path / "state") as seen:
+        environment, prod, window = seen.environment, seen.prod.full_backfill, seen.window
+
+    with plan_without_state(shop, built.project, tmp_path / "base") as seen:
+        assert counts(seen.environment) == counts(environment)
+        assert counts(seen.prod.full_backfill) == counts(prod)
+        assert seen.window == window
 
 
 @pytest.mark.parametrize(

@@ -221,21 +221,35 @@ def test_r05__a_merge_that_alters_a_table_in_place() -> None:
 # R06
 
 
-def test_r06__a_breaking_change_counts_what_follows() -> None:
+def test_r06__a_breaking_change_counts_every_modified_reader() -> None:
     judgement = judged(
         changes=[
             BREAKING,
             changed("mart.a", change="indirect", category="indirect_breaking"),
-            changed("mart.b", change="indirect", category="indirect_non_breaking"),
+            changed("mart.b", change="indirect", category="indirect_non_breaking", kind="VIEW"),
+            changed("mart.c", change="direct", category="non_breaking"),
+            changed("mart.far"),
         ],
-        backfill=[built(), built("mart.a")],
-        lineage=Lineage(edges=[("stg.orders", "mart.a"), ("stg.orders", "mart.b")]),
+        backfill=[
+            built(),
+            built("mart.a"),
+            built("mart.b", action="recreate_view", intervals=1, batches=1),
+            built("mart.c"),
+        ],
+        lineage=Lineage(
+            edges=[
+                ("stg.orders", "mart.a"),
+                ("mart.a", "mart.b"),
+                ("stg.orders", "mart.c"),
+                ("stg.others", "mart.far"),
+            ]
+        ),
     )
 
     risk = only(judgement, "R06-breaking-rebuild")
     assert risk.severity == "high"
-    assert "60 intervals since 2024-01-01" in risk.evidence
-    assert "1 model downstream" in risk.evidence
+    assert "60 intervals since 2024-01-01; 3 models downstream follow" in risk.evidence
+    assert "2 tables among them rebuilt" in risk.evidence
 
 
 def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:
@@ -277,7 +291,13 @@ def test_r07__budget(limit: float | None, expected: dict[str, str]) -> None:
 
 
 def test_r07__an_unknown_cost_is_within_no_budget_and_over_none() -> None:
-    unknown = cost(executor_hours_low=None, executor_hours_mid=None, executor_hours_high=None)
+    unknown = cost(
+        executor_hours_low=None,
+        executor_hours_mid=None,
+        executor_hours_high=None,
+        tables=1,
+        unknown=["stg.orders"],
+    )
 
     judgement = judged(limits=Limits(max_executor_hours=1), cost=unknown, changes=[changed()])
 
@@ -326,7 +346,7 @@ def test_r10__what_was_not_checked_has_not_passed() -> None:
         changes=[changed()],
         checks=missing,
         prod_plan=None,
-        cost=cost(executor_hours_mid=None),
+        cost=cost(executor_hours_mid=None, tables=1, unknown=["stg.orders"]),
     )
 
     gone = [
