@@ -25,7 +25,7 @@ from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.contracts.report import Report
 from ci_bot.decision import exit_code as decision_exit_code
-from ci_bot.errors import BotError
+from ci_bot.errors import BadInput, BotError
 from ci_bot.output import Format, write_files
 from ci_bot.process.signals import CancelToken, handle_signals
 from ci_bot.rendering.context import CommentContext
@@ -48,6 +48,13 @@ def review_locally(
     form: Format,
 ) -> int:
     """`ci-bot review`."""
+    if baseline == "base-branch" and base_ref is None:
+        raise BadInput(
+            "`--baseline base-branch` compares with a branch, and `--base-ref` names none.",
+            hint="Add the branch that this change is to be merged into, for example "
+            "`--base-ref origin/main`.",
+            reason_code="no_base_ref",
+        )
     with local_bench(around, projects, gateway, worker_env) as bench:
         commits = local_commits(bench, base_ref)
         report = reviewing.review(

@@ -55,7 +55,7 @@ class ReviewOptions:
 def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it."""
     changed = _changed_files(bench.git, options.commits)
-    facts, baseline = _facts(bench, options, changed)
+    facts, baseline, state_failure = _facts(bench, options, changed)
     on_load = (
         code_that_runs_on_load(_with_content(bench.git, options.commits, changed), bench.projects)
         if changed is not None
@@ -67,7 +67,9 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         code_on_load=tuple(on_load),
         fork=options.fork,
     )
-    return _report(facts, baseline, options, bot, planned_at=planned_at)
+    return _report(
+        facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
+    )
 
 
 def failed_report(
@@ -91,6 +93,7 @@ def _report(
     bot: BotFacts,
     *,
     planned_at: str,
+    state_failure: Failure | None = None,
 ) -> Report:
     judgement = judge(facts, limits=options.limits, bot=bot)
     reason = _not_appliable(facts, baseline, fork=options.fork)
@@ -122,6 +125,7 @@ def _report(
         lineage=facts.lineage,
         short_window=facts.short_window,
         environment_now=facts.environment_now,
+        state_failure=state_failure,
         notes=facts.notes,
         versions=facts.versions,
         timings=facts.timings,
@@ -149,22 +153,22 @@ def _with_content(git: Git, commits: Commits, changed: list[GitFile] | None) -> 
 
 def _facts(
     bench: Bench, options: ReviewOptions, changed: list[GitFile] | None
-) -> tuple[ReviewFacts, Baseline]:
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """The worker's answer, what it compared with, and why `auto` could not take the state."""
     if options.baseline == "base-branch":
-        return _ask_base(bench, options, changed)
+        return *_ask_base(bench, options, changed), None
     before = None
     if options.commits.base is not None and changed:
         before = bench.export_before(options.commits.base, [file.path for file in changed])
     answer = _ask(bench, options, changed, baseline="state", base=[], before=before)
     if isinstance(answer, ReviewFacts):
-        return answer, answer.baseline
+        return answer, answer.baseline, None
     possible = options.commits.base is not None and bench.git.has(options.commits.base)
     if options.baseline == "auto" and answer.reason_code in _STATE_FAILURES and possible:
         facts, baseline = _ask_base(bench, options, changed)
         if facts.failure is None:
-            note = f"Prod's state was not used: {answer.message}"
-            return facts.model_copy(update={"notes": [*facts.notes, note]}), baseline
-    return _failed(answer, bench, options), "state"
+            return facts, baseline, answer
+    return _failed(answer, bench, options), "state", None
 
 
 def _ask_base(

@@ -74,6 +74,9 @@ def _review(page: Page, view: ReviewView) -> None:
     ]
     parts = [words.DECISIONS[report.decision], *counts, f"{context.project} → {report.environment}"]
     page.title(" · ".join(parts), _COLORS[report.decision])
+    if report.state_failure:
+        why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
+        page.fact("NO STATE", f"compared with the base branch, because prod's was not read: {why}")
     for index, reason in enumerate(report.reasons):
         page.fact("" if index else "Why", reason)
     if report.failure:
