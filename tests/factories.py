@@ -36,6 +36,7 @@ from ci_bot.rendering.context import CommentContext, Condition
 
 HEAD = "a1b2c3d" + "0" * 33
 BASE = "0f9e8d7" + "0" * 33
+MERGE = "5d4c3b2" + "0" * 33
 PLAN = "9f3c21aa01bc" + "0" * 52
 NOW = "2026-08-22T10:14:03Z"
 VERSIONS = Versions(
@@ -113,7 +114,7 @@ def make_report(**overrides: Any) -> Report:
         "environment": "pr_142",
         "head_sha": HEAD,
         "base_sha": BASE,
-        "merge_sha": None,
+        "merge_sha": MERGE,
         "plan_id": PLAN,
         "identity": None,
         "appliable": True,

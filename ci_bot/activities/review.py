@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import ci_bot
+from ci_bot.activities.base_tests import compared_with_base
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.identity import PlanFlags
@@ -56,6 +57,7 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it."""
     changed = _changed_files(bench.git, options.commits)
     facts, baseline, state_failure = _facts(bench, options, changed)
+    facts = compared_with_base(bench, facts, options.commits.base, options.owner)
     on_load = (
         code_that_runs_on_load(_with_content(bench.git, options.commits, changed), bench.projects)
         if changed is not None

@@ -161,6 +161,11 @@ class TestsCheck(Contract):
     failures: list[TestFailure] = Field(default_factory=list)
     not_run_because: Line | None = None
 
+    @property
+    def failed_before(self) -> int:
+        """How many of the failing tests fail on the base branch, too."""
+        return len({(f.path, f.name) for f in self.failures if f.on_base == "failed"})
+
 
 class AuditsCheck(Contract):
     """Audits on the changed models. A review cannot run them: they need the data."""

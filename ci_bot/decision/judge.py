@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from ci_bot.contracts.plan import Decision
 from ci_bot.contracts.report import ReviewFacts, Risk
-from ci_bot.decision import evidence_rules, limit_rules, matrix, plan_rules, work_rules
+from ci_bot.decision import (
+    evidence_rules,
+    limit_rules,
+    matrix,
+    plan_rules,
+    unit_test_rules,
+    work_rules,
+)
 from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.risks import from_finding, ordered, rank, shown
 
@@ -18,7 +25,7 @@ PLAN_RULES: tuple[PlanRule, ...] = (
     plan_rules.plan_failed,
     plan_rules.uncategorized,
     plan_rules.lint_errors,
-    plan_rules.tests_fail,
+    unit_test_rules.tests_fail,
     plan_rules.audits_fail,
     plan_rules.moved,
     plan_rules.removals,

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import (
@@ -104,7 +105,7 @@ def check_subject(answer: Answer, ask: Ask) -> None:
     if isinstance(answer, SweepDocument) and isinstance(ask, SweepAsk):
         _check_sweep(answer, ask)
         return
-    if isinstance(answer, EnvironmentList | SweepDocument | DoctorDocument):
+    if isinstance(answer, EnvironmentList | SweepDocument | DoctorDocument | BaseTests):
         return  # about no environment in particular, and there is nothing in it to be believed
     if isinstance(ask, ReviewAsk | ApplyAsk | CleanupAsk) and answer.environment != ask.environment:
         raise AnswerRefusedError("it is about another environment")
@@ -148,6 +149,7 @@ _FIELDS = frozenset(
     name
     for model in (
         ReviewFacts,
+        BaseTests,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,
@@ -157,7 +159,7 @@ _FIELDS = frozenset(
         Failure,
     )
     for name in model.model_fields
-) | {"review", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
+) | {"review", "base_tests", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
 
 
 def _is_ours(part: str) -> bool:

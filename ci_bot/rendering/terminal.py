@@ -146,9 +146,11 @@ def cost_words(cost: Cost) -> str:
 
 def _checks(checks: Checks) -> str:
     tests, lint = checks.tests, checks.lint
+    before = tests.failed_before
     tested = {
         "passed": f"{words.count(tests.run, 'unit test')} passed",
-        "failed": f"{tests.failed} of {words.count(tests.run, 'unit test')} FAILED",
+        "failed": f"{tests.failed} of {words.count(tests.run, 'unit test')} FAILED"
+        + (f", {tests.failed_before} of them on the base branch, too" if before else ""),
         "none": "no unit tests",
         "not_run": "unit tests not run",
     }
@@ -230,12 +232,6 @@ def _models(page: Page, view: ReviewView) -> None:
         page.block(change.diff or "", diff=True)
 
 
-def _fate(item: Backfill) -> str:
-    if item.preview:
-        return "preview only"
-    return "reused" if item.reused_in_prod else "built again"
-
-
 _WHOLE = {
     "full_refresh": "the whole table",
     "seed": "the seed file",
@@ -259,7 +255,7 @@ def _backfill(page: Page, view: ReviewView) -> None:
         page.heading(f"Backfill ({len(view.backfill):,})")
         page.table(
             ["model", "what is built", "intervals", "batches", "in prod later"],
-            [[b.model, _extent(b), *_amounts(b), _fate(b)] for b in view.backfill],
+            [[b.model, _extent(b), *_amounts(b), view.later(b)] for b in view.backfill],
         )
     if view.restatements:
         page.heading("Restatements")

@@ -228,6 +228,18 @@ class ReviewView:
         plan = self.report.prod_plan
         return sorted(plan.full_backfill, key=_largest_first) if plan else []
 
+    def later(self, item: Backfill) -> SafeMarkdown:
+        """What a table of the environment is to prod after the merge."""
+        plan = self.report.prod_plan
+        again = {b.model for b in plan.full_backfill} if plan else set()
+        left = {b.model: b.intervals for b in plan.backfill} if plan else {}
+        if item.preview:
+            return SafeMarkdown("built again" if item.model in again else "preview only")
+        if not item.reused_in_prod:
+            return SafeMarkdown("built again")
+        more = left.get(item.model, 0)
+        return SafeMarkdown(f"reused, {words.number(more)} more built" if more else "reused")
+
     @property
     def prod_cost(self) -> Cost | None:
         """What a merge costs in prod, as far as anything is known of it."""

@@ -103,18 +103,44 @@ def test_r01__a_merge_that_would_fail() -> None:
 # R02
 
 
-def test_r02__a_failing_unit_test() -> None:
-    tests = TestsCheck(
-        status="failed",
-        run=2,
-        failed=1,
-        failures=[TestFailure(name="test_a", model="stg.orders", path=None, message="\n1 != 2\nx")],
+def failing(**parts: object) -> TestsCheck:
+    """Two tests ran, and one of them fails."""
+    values = {"name": "test_a", "model": "stg.orders", "path": "tests/test_a.yaml"}
+    failure = TestFailure.model_validate({**values, "message": "\n1 != 2\nx", **parts})
+    return TestsCheck(status="failed", run=2, failed=1, failures=[failure])
+
+
+@pytest.mark.parametrize(
+    ("parts", "rule", "severity", "why"),
+    [
+        ({"on_base": "passed"}, "R02-test-fails", "blocker", "passes on the base branch"),
+        ({"on_base": "passed", "touched": False}, "R02-test-fails", "blocker", "passes on"),
+        ({"on_base": "absent"}, "R02-test-fails", "blocker", "does not have it"),
+        ({"on_base": "failed"}, "R02-test-failed-before", "low", "fails on the base branch, too"),
+        ({"on_base": "failed", "touched": True}, "R02-test-failed-before", "low", "too"),
+        ({}, "R02-test-fails", "blocker", "is not known"),
+        ({"touched": True}, "R02-test-fails", "blocker", "is not known"),
+        ({"touched": False}, "R02-test-failed-before", "medium", "changes neither the test nor"),
+    ],
+)
+def test_r02__a_failing_unit_test_is_blamed_on_whom_it_concerns(
+    parts: dict[str, object], rule: str, severity: str, why: str
+) -> None:
+    risk = only(judged(checks=checks(tests=failing(**parts))), rule)
+
+    assert (risk.severity, risk.model) == (severity, "stg.orders")
+    assert risk.evidence.startswith("Unit test `test_a` fails: 1 != 2. ")
+    assert why in risk.evidence
+
+
+def test_r02__the_cause_stands_in_the_sentence() -> None:
+    tests = failing(cause="`n`: expected 2, actual 1", on_base="passed")
+
+    text = only(judged(checks=checks(tests=tests)), "R02-test-fails").evidence
+
+    assert text == (
+        "Unit test `test_a` fails: `n`: expected 2, actual 1. It passes on the base branch."
     )
-
-    risk = only(judged(checks=checks(tests=tests)), "R02-test-fails")
-
-    assert (risk.severity, risk.model) == ("blocker", "stg.orders")
-    assert risk.evidence == "Unit test `test_a` fails: 1 != 2"
 
 
 @pytest.mark.parametrize(("blocking", "severity"), [(1, "blocker"), (0, "medium")])

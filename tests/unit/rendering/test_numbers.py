@@ -217,3 +217,55 @@ def test_short_window__stands_in_comment_and_terminal() -> None:
     assert "because forward-only `shop.country_sales` is in the plan" in comment
     shown = to_terminal(report, width=300)
     assert "because forward-only shop.country_sales is in the plan; start widens it." in shown
+
+
+def test_later__reuse_of_a_part_is_told() -> None:
+    backfill = [
+        make_backfill("a.orders", intervals=1),
+        make_backfill("a.whole"),
+        make_backfill("a.full", action="full_refresh", intervals=1, preview=True),
+        make_backfill("a.forward", intervals=1, preview=True),
+    ]
+    report = make_report(
+        backfill=backfill,
+        risks=[],
+        prod_plan=ProdPlan(
+            changes=1,
+            full_backfill=[
+                make_backfill("a.orders", intervals=1_055),
+                make_backfill("a.whole"),
+                make_backfill("a.full", action="full_refresh", intervals=1),
+            ],
+            backfill=[
+                make_backfill("a.orders", intervals=1_054),
+                make_backfill("a.full", action="full_refresh", intervals=1),
+            ],
+            would_fail=False,
+        ),
+    )
+    lines = [line.split("  ") for line in to_terminal(report, width=200).splitlines()]
+    later = {line[1]: line[-1].strip() for line in lines if line[1:2] and line[1][:2] == "a."}
+
+    assert later == {
+        "a.orders": "reused, 1,054 more built",
+        "a.whole": "reused",
+        "a.full": "built again",
+        "a.forward": "preview only",
+    }
+
+
+def test_commands__name_the_gateway_and_the_base() -> None:
+    merged = make_report()
+    comment = render_review(merged, make_context()).text
+
+    assert (
+        "git fetch origin pull/142/merge && git checkout FETCH_HEAD\n"
+        "ci-bot review --project analytics --gateway spark_prod --environment pr_142 "
+        "--base-ref 'HEAD^1'\n" in comment
+    )
+    assert (
+        "ci-bot review --project analytics --gateway spark_prod --environment pr_142 "
+        "--baseline base-branch --base-ref 'HEAD^1'\n"
+        in render_review(make_report(baseline="base-branch"), make_context()).text
+    )
+    assert "--gateway spark_prod --environment pr_142 --plan-id" in to_terminal(merged, width=200)
