@@ -7,7 +7,7 @@ SQLMesh's `missing_intervals` answers that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, start_date
@@ -33,14 +33,18 @@ def of_environment(planned: Planned) -> dict[SnapshotId, list[Interval]]:
     return _build(planned, snapshots)
 
 
-def of_prod(as_prod: Planned) -> dict[SnapshotId, list[Interval]]:
-    """What the same head, planned against prod, builds in prod; unchanged models' gaps included."""
+def of_prod(
+    as_prod: Planned, missing: Mapping[SnapshotId, list[Interval]]
+) -> dict[SnapshotId, list[Interval]]:
+    """What the same head, planned against prod, builds in prod.
+
+    Args:
+        missing: What the plan would build now; of unchanged models, whose gaps it fills, that is
+            all there is.
+    """
     whole = _build(as_prod, [s for s in as_prod.changed if s.is_model and not s.is_symbolic])
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
-    for item in as_prod.plan.missing_intervals:
-        if item.snapshot_id not in changed:
-            whole[item.snapshot_id] = list(item.intervals)
-    return whole
+    return whole | {s_id: found for s_id, found in missing.items() if s_id not in changed}
 
 
 def begins_late(planned: Planned, built: dict[SnapshotId, list[Interval]]) -> bool:

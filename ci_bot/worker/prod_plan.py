@@ -72,12 +72,15 @@ def plan_prod(
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
-    whole = first_build.of_prod(as_prod)
+    whole = first_build.of_prod(as_prod, missing)
+    now = {s_id: missing[s_id] for s_id in missing if s_id in changed}
+    full = shown(whole)
     return ProdPlan(
         changes=count,
         backfill=shown(_left(missing, _reused(planned, built))),
-        full_backfill=shown(whole),
-        cost=estimate(shown({s_id: missing[s_id] for s_id in missing if s_id in changed})),
+        full_backfill=full,
+        # Describing a table takes a while, and nothing is built yet at a first review.
+        cost=estimate(full if now == whole else shown(now)),
         lost=_lost(plan, whole, names),
         forward_only_schema_changes=sorted(
             names.of(snapshot.name)

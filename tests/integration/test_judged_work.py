@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sqlmesh.core.plan.stages import BackfillStage
 
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.plan import Backfill, ProdPlan, ShortWindow
+from ci_bot.contracts.work import totals
 from ci_bot.worker import (
     baseline,
     compat,
@@ -29,6 +30,7 @@ from ci_bot.worker import (
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned, Wish
 from ci_bot.worker.project import Clock, Place
+from ci_bot.worker.recorder import Recorder
 from ci_bot.worker.short_window import short_window
 from tests.projects import Shop
 from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
@@ -208,6 +210,30 @@ def test_first_build__and_the_plan_id_are_the_same_after_the_apply(
         assert again.environment == before
         assert again.prod.full_backfill == prod_before
         assert len(again.left) < len(before)
+
+
+@pytest.mark.parametrize("name", ["breaking", "breaking, nothing forward-only", "new column"])
+def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name: str) -> None:
+    batches = ("models/orders.sql", "(time_column ds)", "(time_column ds, batch_size 100)")
+    edit(shop, *EDITS[name], batches)
+    told: list[tuple[int, int]] = []
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        reviewed = totals(seen.environment)
+        recorder = Recorder(seen.names, lambda message, done, total: told.append((done, total)))
+        for item in seen.left:
+            recorder.expect(item)
+        compat.plan_evaluator(
+            seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
+        ).evaluate(seen.planned.plan.to_evaluatable())
+
+    applied = recorder.applied({})
+    assert totals(applied) == reviewed
+    assert reviewed.views == 1
+    assert {model.model: model.batches for model in applied}["shop.orders"] == (
+        4 if "nothing" in name else 1
+    )
+    assert told[-1] == (reviewed.batches, reviewed.batches)
 
 
 def test_prod__rebuilds_what_the_environment_shortens(shop: Shop, tmp_path: Path) -> None:
