@@ -12,11 +12,13 @@ from typing import TypeVar
 
 from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import Contract, Failure
+from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import (
     AnyAsk,
     ApplyAsk,
+    BaseTestsAsk,
     CleanupAsk,
     DoctorAsk,
     FailedAnswer,
@@ -183,6 +185,9 @@ class Bench:
 
     def review(self, ask: ReviewAsk) -> ReviewFacts | Failure:
         return self._ask(ask, ReviewFacts)
+
+    def base_tests(self, ask: BaseTestsAsk) -> BaseTests | Failure:
+        return self._ask(ask, BaseTests)
 
     def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
         return self._ask(ask, ApplyDocument)

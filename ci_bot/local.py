@@ -55,10 +55,17 @@ def review_locally(
 ) -> int:
     """`ci-bot review`."""
     _check(around, output)
+    if baseline == "base-branch" and base_ref is None:
+        raise BadInput(
+            "`--baseline base-branch` compares with a branch, and `--base-ref` names none.",
+            hint="Add the branch that this change is to be merged into, for example "
+            "`--base-ref origin/main`.",
+            reason_code="no_base",
+        )
     with local_bench(
         around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
     ) as bench:
-        commits = local_commits(bench, base_ref, baseline)
+        commits = local_commits(bench, base_ref)
         report = reviewing.review(
             bench,
             reviewing.ReviewOptions(
@@ -208,20 +215,12 @@ def raise_bad_input(failure: Failure | None) -> None:
         )
 
 
-def local_commits(
-    bench: Bench, base_ref: str | None, baseline: BaselineChoice = "auto"
-) -> reviewing.Commits:
+def local_commits(bench: Bench, base_ref: str | None) -> reviewing.Commits:
     """The commits of a laptop's checkout; none of them is needed for a review against state.
 
     Raises:
-        BadInput: there is no such base, or one is needed and none is named.
+        BadInput: there is no such base.
     """
-    if base_ref is None and baseline == "base-branch":
-        raise BadInput(
-            "`--baseline base-branch` compares with a branch, and none is named.",
-            hint="Name it: `--base-ref main`.",
-            reason_code="no_base",
-        )
     try:
         head = bench.git.head()
     except BadInput as error:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ci_bot.secrets.cutting import shortened
-
 Parse = Callable[[str], Any]
 
 LONGEST_TEXT = 1_000
@@ -36,15 +34,14 @@ def wrong(label: str, value: str, error: ValueError) -> str:
 def shown(value: str) -> str:
     """A value as a sentence can show it: in quotes, on one line, and not for ever.
 
-    It is cut between words only, because nobody would recognise half a secret.
+    What looks like a credential is taken out first: nobody would recognise half of one.
     """
-    text = value.strip()
-    if len(text) <= LONGEST_SHOWN:
-        return repr(text)
-    beginning = shortened(text, LONGEST_SHOWN).removesuffix("…")
-    if not beginning:
-        return f"{len(text):,} characters without a blank"
-    return f"{beginning!r} and {len(text) - len(beginning):,} more characters"
+    from ci_bot.secrets import hide
+
+    text = hide(value.strip())
+    rest = len(text) - LONGEST_SHOWN
+    more = f" and {rest:,} more characters" if rest > 0 else ""
+    return f"{text[:LONGEST_SHOWN]!r}{more}"
 
 
 def utf8(value: str) -> str:

@@ -36,6 +36,7 @@ from ci_bot.rendering.context import CommentContext, Condition
 
 HEAD = "a1b2c3d" + "0" * 33
 BASE = "0f9e8d7" + "0" * 33
+MERGE = "5d4c3b2" + "0" * 33
 PLAN = "9f3c21aa01bc" + "0" * 52
 NOW = "2026-08-22T10:14:03Z"
 VERSIONS = Versions(
@@ -113,7 +114,7 @@ def make_report(**overrides: Any) -> Report:
         "environment": "pr_142",
         "head_sha": HEAD,
         "base_sha": BASE,
-        "merge_sha": None,
+        "merge_sha": MERGE,
         "plan_id": PLAN,
         "identity": None,
         "appliable": True,
@@ -127,13 +128,15 @@ def make_report(**overrides: Any) -> Report:
         "work": backfill,
         "restatements": [],
         "statements": [],
-        "prod_plan": ProdPlan(changes=4, backfill=[], would_fail=False),
+        "prod_plan": ProdPlan(changes=4, backfill=[], full_backfill=backfill, would_fail=False),
         "risks": [make_risk()],
         "checks": make_checks(),
         "cost": Cost(
             intervals=1929,
             batches=46,
             tables_rebuilt=1,
+            tables=3,
+            unknown=["mart.daily_sales", "mart.revenue", "stg.orders"],
             confidence="unknown",
             basis="no run of these models is on record yet, so only intervals are counted",
         ),
@@ -227,6 +230,7 @@ def make_apply(**overrides: Any) -> ApplyDocument:
             AppliedModel(
                 model="stg.orders",
                 table="sqlmesh__stg.stg__orders__2817364",
+                action="incremental",
                 intervals=964,
                 batches=33,
                 seconds=4_420.0,
@@ -239,6 +243,7 @@ def make_apply(**overrides: Any) -> ApplyDocument:
             AppliedModel(
                 model="mart.daily_sales",
                 table="sqlmesh__mart.mart__daily_sales__99120",
+                action="incremental",
                 intervals=964,
                 batches=12,
                 seconds=1_310.0,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import ci_bot
 from ci_bot.activities.asking import asking
+from ci_bot.activities.base_tests import compared_with_base
 from ci_bot.activities.changed import Changes, changes
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
@@ -63,7 +64,8 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         if changed is not None
         else []
     )
-    facts, baseline = _facts(bench, options, changed)
+    facts, baseline, state_failure = _facts(bench, options, changed)
+    facts = compared_with_base(bench, facts, options.commits.base, options.owner)
     bot = BotFacts(
         changed_files=tuple(changed.paths) if changed is not None else None,
         too_large=changed.too_large if changed is not None else (),
@@ -71,7 +73,9 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         code_on_load=tuple(on_load),
         fork=options.fork,
     )
-    report = _report(facts, baseline, options, bot, planned_at=planned_at)
+    report = _report(
+        facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
+    )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
     return bench.redactor.document(report)
 
@@ -97,6 +101,7 @@ def _report(
     bot: BotFacts,
     *,
     planned_at: str,
+    state_failure: Failure | None = None,
 ) -> Report:
     judgement = judge(facts, limits=options.limits, bot=bot)
     reason = _not_appliable(facts, baseline, fork=options.fork)
@@ -126,7 +131,9 @@ def _report(
         cost=facts.cost,
         stages=facts.stages,
         lineage=facts.lineage,
+        short_window=facts.short_window,
         environment_now=facts.environment_now,
+        state_failure=state_failure,
         notes=facts.notes,
         versions=facts.versions,
         timings=facts.timings,
@@ -144,20 +151,20 @@ def _changed(git: Git, commits: Commits) -> Changes | None:
 
 def _facts(
     bench: Bench, options: ReviewOptions, changed: Changes | None
-) -> tuple[ReviewFacts, Baseline]:
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """The worker's answer, what it compared with, and why `auto` could not take the state."""
     if options.baseline == "base-branch":
-        return _ask_base(bench, options, changed)
+        return *_ask_base(bench, options, changed), None
     before = bench.export_before(changed.before()) if changed is not None else None
     answer = _ask(bench, options, changed, baseline="state", base=[], before=before)
     if isinstance(answer, ReviewFacts):
-        return answer, answer.baseline
+        return answer, answer.baseline, None
     possible = options.commits.base is not None and bench.git.has(options.commits.base)
     if options.baseline == "auto" and answer.reason_code in _STATE_FAILURES and possible:
         facts, baseline = _ask_base(bench, options, changed)
         if facts.failure is None:
-            note = f"Prod's state was not used: {answer.message}"
-            return facts.model_copy(update={"notes": [*facts.notes, note]}), baseline
-    return _failed(answer, bench, options), "state"
+            return facts, baseline, answer
+    return _failed(answer, bench, options), "state", None
 
 
 def _ask_base(

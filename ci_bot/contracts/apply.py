@@ -20,7 +20,7 @@ from ci_bot.contracts.base import (
     Versions,
 )
 from ci_bot.contracts.identity import PlanDifference
-from ci_bot.contracts.plan import Cost
+from ci_bot.contracts.plan import BackfillAction, Cost
 
 ApplyResult = Literal["applied", "nothing_to_apply", "failed", "refused", "cancelled"]
 Rate = float
@@ -36,6 +36,9 @@ class ModelAudit(Contract):
 class AppliedModel(Contract):
     model: Name
     table: Name
+    action: BackfillAction | None = Field(
+        default=None, description="What building it meant; null for a model that was only audited."
+    )
     intervals: Count
     batches: Count
     seconds: Seconds

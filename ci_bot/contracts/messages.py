@@ -18,6 +18,7 @@ from ci_bot.contracts.base import (
     Seconds,
     Text,
 )
+from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
@@ -83,6 +84,13 @@ class ReviewAsk(_Ask):
     executor_hour_price: float | None = Field(default=None, ge=0)
 
 
+class BaseTestsAsk(_Ask):
+    """How do these unit tests end in the projects of the base branch?"""
+
+    activity: Literal["base_tests"] = "base_tests"
+    tests: list[TestName] = Field(min_length=1)
+
+
 class ApplyAsk(_Ask):
     activity: Literal["apply"] = "apply"
     environment: Name
@@ -129,7 +137,7 @@ class DoctorAsk(_Ask):
     environment_prefix: Name = "pr"
 
 
-AnyAsk = ReviewAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
+AnyAsk = ReviewAsk | BaseTestsAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
 Ask = Annotated[AnyAsk, Field(discriminator="activity")]
 ASK: TypeAdapter[AnyAsk] = TypeAdapter(Ask)
 
@@ -147,6 +155,7 @@ class FailedAnswer(Contract):
 
 AnyAnswer = (
     ReviewFacts
+    | BaseTests
     | ApplyDocument
     | CleanupDocument
     | EnvironmentList

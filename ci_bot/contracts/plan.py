@@ -128,6 +128,9 @@ class LintCheck(Contract):
     findings: list[Finding] = Field(default_factory=list)
 
 
+TestOnBase = Literal["passed", "failed", "absent", "unknown"]
+
+
 class TestFailure(Contract):
     __test__ = False  # the name is the field's, not a test case for pytest
 
@@ -135,6 +138,15 @@ class TestFailure(Contract):
     model: Name | None = None
     path: FilePath | None = None
     message: Text
+    cause: Line | None = Field(default=None, description="What went wrong, in one sentence.")
+    on_base: TestOnBase = Field(
+        default="unknown",
+        description="How the same test ends on the base branch; `absent` where it has none.",
+    )
+    touched: bool | None = Field(
+        default=None,
+        description="Whether the pull request changes the test, its model, or what that reads.",
+    )
 
 
 class TestsCheck(Contract):
@@ -148,6 +160,11 @@ class TestsCheck(Contract):
     seconds: Seconds = 0.0
     failures: list[TestFailure] = Field(default_factory=list)
     not_run_because: Line | None = None
+
+    @property
+    def failed_before(self) -> int:
+        """How many of the failing tests fail on the base branch, too."""
+        return len({(f.path, f.name) for f in self.failures if f.on_base == "failed"})
 
 
 class AuditsCheck(Contract):
@@ -207,32 +224,75 @@ class Gap(Contract):
     end: Timestamp
 
 
-class ProdPlan(Contract):
-    """The same head planned read-only against prod: what a merge would do."""
-
-    changes: Count
-    backfill: list[Backfill] = Field(description="What prod would still have to build.")
-    forward_only_schema_changes: list[Name] = Field(default_factory=list)
-    gaps: list[Gap] = Field(default_factory=list)
-    would_fail: bool
-    failure: Line | None = None
-
-
 Confidence = Literal["high", "medium", "low", "unknown"]
 
 
 class Cost(Contract):
-    """The expected work, as far as it is known; unknown is null, never 0."""
+    """The expected work, as far as it is known; unknown is null, never 0.
+
+    Where some tables have no recorded run, the hours and the price are those of the others: a
+    lower bound. Views are not counted.
+    """
 
     intervals: Count
     batches: Count
     tables_rebuilt: Count
+    tables: Count = Field(default=0, description="Tables that are built.")
+    unknown: list[Name] = Field(
+        default_factory=list, description="Those of them without a recorded run."
+    )
     executor_hours_low: Seconds | None = None
     executor_hours_mid: Seconds | None = None
     executor_hours_high: Seconds | None = None
     price: Seconds | None = Field(default=None, description="Of the middle estimate.")
     confidence: Confidence = "unknown"
     basis: Line
+
+
+class ProdPlan(Contract):
+    """The same head planned read-only against prod: what a merge would do."""
+
+    changes: Count
+    backfill: list[Backfill] = Field(
+        description="What prod would still have to build if this plan were applied before."
+    )
+    full_backfill: list[Backfill] = Field(
+        default_factory=list,
+        description="What prod has to build in all, whatever an environment holds of it already.",
+    )
+    cost: Cost | None = Field(
+        default=None, description="Of the changed models, if they were merged without an apply."
+    )
+    lost: list[Gap] = Field(
+        default_factory=list,
+        description="Ranges that prod's tables hold and the rebuilt tables will not.",
+    )
+    forward_only_schema_changes: list[Name] = Field(default_factory=list)
+    gaps: list[Gap] = Field(default_factory=list)
+    would_fail: bool
+    failure: Line | None = None
+
+
+WindowCause = Literal[
+    "start",
+    "end",
+    "min_intervals",
+    "forward_only_plan",
+    "forward_only_model",
+    "auto_restatement",
+    "virtual_environment_mode",
+]
+
+
+class ShortWindow(Contract):
+    """Why an environment gets less history than prod has: what set the beginning of the plan."""
+
+    cause: WindowCause
+    models: list[Name] = Field(
+        default_factory=list, description="Changed models that are the cause, where it is models."
+    )
+    start: Timestamp | None = Field(description="Where the plan begins; null with `min_intervals`.")
+    end: Timestamp | None = Field(description="Exclusive.")
 
 
 class Window(Contract):

@@ -33,6 +33,7 @@ from ci_bot.contracts.plan import (
     Lineage,
     ProdPlan,
     Restatement,
+    ShortWindow,
     Stage,
 )
 
@@ -76,6 +77,9 @@ class ReviewFacts(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
+    short_window: ShortWindow | None = Field(
+        default=None, description="Why the environment gets less history; null where it does not."
+    )
     environment_now: Line | None = Field(
         default=None, description="How the plan differs from what the environment holds now."
     )
@@ -114,7 +118,12 @@ class Report(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
+    short_window: ShortWindow | None = None
     environment_now: Line | None
+    state_failure: Failure | None = Field(
+        default=None,
+        description="Why baseline `auto` took the base branch: the state could not be read.",
+    )
     notes: list[Line]
     versions: Versions
     timings: Timings

@@ -46,8 +46,10 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
             "an apply to the PR environment compared the tables with prod",
         ),
         (
-            facts.cost.executor_hours_mid is None,
-            f"Cost: not estimated. {facts.cost.basis}",
+            bool(facts.cost.unknown),
+            f"Cost: not estimated. {facts.cost.basis}"
+            if facts.cost.executor_hours_mid is None
+            else f"Cost: not known of {listed(facts.cost.unknown)}.",
             "an earlier apply has left its figures in the ledger",
         ),
         (

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from ci_bot.contracts.plan import Decision
 from ci_bot.contracts.report import ReviewFacts, Risk
-from ci_bot.decision import evidence_rules, matrix, plan_rules, work_rules
+from ci_bot.decision import (
+    evidence_rules,
+    limit_rules,
+    matrix,
+    plan_rules,
+    unit_test_rules,
+    work_rules,
+)
 from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.risks import counted, from_finding, ordered, rank, risk, shown
 
@@ -22,7 +29,7 @@ PLAN_RULES: tuple[PlanRule, ...] = (
     plan_rules.plan_failed,
     plan_rules.uncategorized,
     plan_rules.lint_errors,
-    plan_rules.tests_fail,
+    unit_test_rules.tests_fail,
     plan_rules.audits_fail,
     plan_rules.moved,
     plan_rules.removals,
@@ -30,9 +37,11 @@ PLAN_RULES: tuple[PlanRule, ...] = (
     plan_rules.forward_only_schema,
     plan_rules.prod_plan,
     work_rules.rebuilds,
-    work_rules.too_much_work,
-    work_rules.over_budget,
-    work_rules.one_job_backfill,
+    work_rules.history_lost,
+    work_rules.metadata_backfill,
+    limit_rules.too_much_work,
+    limit_rules.over_budget,
+    limit_rules.one_job_backfill,
     work_rules.restatements,
     work_rules.other_environments,
     work_rules.shared_code,

@@ -81,28 +81,6 @@ def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         )
 
 
-def tests_fail(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R02: a unit test fails."""
-    tests = facts.checks.tests
-    for failure in tests.failures:
-        first = next((line for line in failure.message.splitlines() if line.strip()), "")
-        yield risk(
-            "R02-test-fails",
-            "blocker",
-            f"Unit test `{failure.name}` fails: {first}",
-            "the test passes (`sqlmesh test`)",
-            model=failure.model,
-            path=failure.path,
-        )
-    if tests.status == "failed" and not tests.failures:
-        yield risk(
-            "R02-test-fails",
-            "blocker",
-            f"{counted(tests.failed, 'unit test')} of {tests.run} fail.",
-            "the tests pass (`sqlmesh test`)",
-        )
-
-
 def audits_fail(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R02: a blocking audit fails. A review runs none; an apply hands its result in here."""
     audits = facts.checks.audits

@@ -1,34 +1,33 @@
-"""R06, R07, R08 and R12: how much is computed again, and what else it reaches."""
+"""R06, R08 and R12: what is computed again, and what else a change reaches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.contracts.plan import Backfill
+from ci_bot.contracts.plan import Change, Gap
 from ci_bot.contracts.report import ReviewFacts, Risk
+from ci_bot.contracts.work import totals
 from ci_bot.decision.given import BotFacts, Limits
+from ci_bot.decision.judged import JudgedWork, judged_work
 from ci_bot.decision.risks import counted, listed, risk, shown
-
-BATCHLESS_INTERVALS = 100
 
 
 def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
-    backfill = {item.model: item for item in facts.backfill}
-    cascade = _cascade(facts)
+    work = judged_work(facts)
+    downstream = _downstream(facts)
     same = {shown(f.model) for f in facts.findings if f.rule == "same-result" and f.model}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
             continue
-        affected = sorted(cascade.get(change.model, ()))
-        harmless = shown(change.model) in same or (change.kind == "EXTERNAL" and not affected)
+        readers = sorted(downstream.get(change.model, ()))
+        harmless = shown(change.model) in same or (change.kind == "EXTERNAL" and not readers)
         yield risk(
             "R06-breaking-rebuild",
             # SQLMesh compares texts; where the rules have proven the result to be the same, what
             # is left is the cost.
             "medium" if harmless else "high",
-            f"Breaking change: {_work(backfill.get(change.model), change.kind)}"
-            + (f"; {_rebuilt(affected, backfill)}" if affected else "; no model is built after it")
+            f"Breaking change: {_work(work, change, facts.environment)}; {_readers(work, readers)}"
             + (". Its result is the same as before" if shown(change.model) in same else "")
             + ".",
             "the owner confirms that past results are meant to change, best with a data diff",
@@ -37,16 +36,12 @@ def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
         )
 
 
-def _cascade(facts: ReviewFacts) -> dict[str, set[str]]:
-    """Per directly changed model, the indirectly breaking ones that follow from it."""
+def _downstream(facts: ReviewFacts) -> dict[str, set[str]]:
+    """Per directly changed model, the models below it that SQLMesh lists as modified."""
     follows: dict[str, set[str]] = {}
     for above, below in facts.lineage.edges:
         follows.setdefault(above, set()).add(below)
-    breaking = {
-        c.model
-        for c in facts.changes
-        if c.change == "indirect" and c.category in {"indirect_breaking", "breaking"}
-    }
+    modified = {c.model for c in facts.changes if c.change in {"direct", "indirect"}}
     found: dict[str, set[str]] = {}
     for change in facts.changes:
         if change.change != "direct":
@@ -55,83 +50,101 @@ def _cascade(facts: ReviewFacts) -> dict[str, set[str]]:
         queue = [change.model]
         while queue:
             for reader in follows.get(queue.pop(), ()):
-                if reader in breaking and reader not in seen:
+                if reader in modified and reader not in seen:
                     seen.add(reader)
                     queue.append(reader)
         found[change.model] = seen
     return found
 
 
-def _work(item: Backfill | None, kind: str) -> str:
-    if item is None:
-        if kind == "EXTERNAL":
-            return "the registered columns of the source differ"
-        return f"the {kind} model is replaced, with nothing to backfill in this plan"
-    if item.preview:
-        return f"a preview of {counted(item.intervals, 'interval')} is built, and history stays"
+def _work(work: JudgedWork, change: Change, environment: str) -> str:
+    judged = work.models.get(change.model)
+    if judged is None:
+        return (
+            "the registered columns of the source differ"
+            if change.kind == "EXTERNAL"
+            else f"the {change.kind} model is replaced, with nothing to backfill in this plan"
+        )
+    item = judged.item
+    if judged.keeps_history:
+        preview = f"a preview of {counted(item.intervals, 'interval')} is built in `{environment}`"
+        return preview + (
+            ", and history stays"
+            if work.prod_known
+            else "; what prod builds after the merge is not known"
+        )
     if item.action == "recreate_view":
         return "the view is replaced and readers see the new results at once"
+    if item.action != "incremental":
+        return "the whole table is built again"
     since = f" since {item.start[:10]}" if item.start else ""
-    return f"the table is built again, {counted(item.intervals, 'interval')}{since}"
+    text = f"the table is built again, {counted(item.intervals, 'interval')}{since}"
+    if judged.where == "prod" and judged.here < item.intervals:
+        text += f", in prod after the merge (`{environment}` gets {judged.here:,})"
+    return text
 
 
-def _rebuilt(affected: list[str], backfill: dict[str, Backfill]) -> str:
-    tables = sum(m in backfill and backfill[m].action != "recreate_view" for m in affected)
-    return (
-        f"{counted(len(affected), 'model')} downstream follow ({listed(affected)}), "
-        f"{counted(tables, 'table')} among them rebuilt"
-    )
+def _readers(work: JudgedWork, readers: list[str]) -> str:
+    if not readers:
+        return "no other model changes with it"
+    judged = [work.models[name] for name in readers if name in work.models]
+    rebuilt = totals(one.item for one in judged if not one.keeps_history).tables
+    kept = [name for name in readers if name in work.models and work.models[name].keeps_history]
+    text = f"{counted(len(readers), 'model')} downstream follow{_s(readers)} ({listed(readers)})"
+    if kept and not work.prod_known:
+        return f"{text}, and how many of them prod builds again is not known"
+    text += f", {counted(rebuilt, 'table')} among them rebuilt"
+    return text + (f"; history stays in {listed(kept)}" if kept else "")
 
 
-def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R06: more intervals than the limit."""
-    total = sum(item.intervals for item in facts.backfill)
-    if limits.max_intervals is not None and total > limits.max_intervals:
+def _s(subjects: list[str]) -> str:
+    return "s" if len(subjects) == 1 else ""
+
+
+def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: prod's table is replaced by one that holds less of the past."""
+    plan = facts.prod_plan
+    drift = {change.model for change in facts.changes if change.from_base}
+    paths = {change.model: change.path for change in facts.changes}
+    lost: dict[str, list[Gap]] = {}
+    for gap in plan.lost if plan else ():
+        if gap.model not in drift:
+            lost.setdefault(gap.model, []).append(gap)
+    for model, ranges in lost.items():
+        first, more = ranges[0], len(ranges) - 1
         yield risk(
-            "R06-interval-limit",
+            "R06-history-lost",
             "high",
-            f"{counted(total, 'interval')} to build; the limit is {limits.max_intervals:,}.",
-            "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised",
+            f"Prod's table holds {first.start[:10]} to {first.end[:10]}"
+            + (f" and {counted(more, 'more range')}" if more else "")
+            + ", and the table that replaces it after the merge will not: SQLMesh builds a new "
+            "table from the model's `start`, and without one only its newest interval.",
+            "the model's `start` covers what prod holds, or its owner confirms that it may go",
+            model=model,
+            path=paths.get(model),
         )
 
 
-def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R07: the estimate is, or may be, above the budget."""
-    cap, cost = limits.max_executor_hours, facts.cost
-    if cap is None:
-        return
-    middle, high = cost.executor_hours_mid, cost.executor_hours_high
-    clears = "the plan is smaller, or `max-executor-hours` is raised"
-    if middle is not None and middle > cap:
-        yield risk(
-            "R07-over-budget",
-            "blocker",
-            f"About {middle:.1f} executor hours are expected; the limit is {cap:.1f}.",
-            clears,
-        )
-    elif high is not None and high > cap:
-        yield risk(
-            "R07-near-budget",
-            "medium",
-            f"Up to {high:.1f} executor hours are possible; the limit is {cap:.1f}.",
-            clears,
-        )
-
-
-def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """Seeds 10.2: a long history computed by one job may run out of memory."""
-    for item in facts.backfill:
-        if (
-            item.action == "incremental"
-            and item.batches == 1
-            and item.intervals > BATCHLESS_INTERVALS
-        ):
+def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
+    work = judged_work(facts)
+    gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
+    for change in facts.changes:
+        judged = work.models.get(change.model)
+        if change.change != "metadata" or change.from_base or judged is None:
+            continue
+        if judged.where == "prod" and judged.item.action == "incremental":
+            if change.model in gaps:
+                continue  # prod lacks them whatever changes, and that is said elsewhere
+            since = f" since {judged.item.start[:10]}" if judged.item.start else ""
             yield risk(
-                "batch-size-missing",
-                "medium" if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
-                f"One job computes {counted(item.intervals, 'interval')}.",
-                "the model has a `batch_size`",
-                model=item.model,
+                "R06-metadata-backfill",
+                "medium",
+                f"Only metadata changes, and prod builds "
+                f"{counted(judged.item.intervals, 'interval')}{since} after the merge.",
+                "the owner confirms the longer history",
+                model=change.model,
+                path=change.path,
             )
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import (
@@ -67,7 +68,7 @@ def with_known_reasons(answer: Answer) -> Answer:
     if isinstance(answer, SweepDocument):
         cleanups = [_with_known_reason(document) for document in answer.cleanups]
         return answer.model_copy(update={"cleanups": cleanups})
-    if isinstance(answer, EnvironmentList | DoctorDocument):
+    if isinstance(answer, EnvironmentList | DoctorDocument | BaseTests):
         return answer
     return _with_known_reason(answer)
 
@@ -127,7 +128,7 @@ def check_subject(answer: Answer, ask: Ask) -> None:
     if isinstance(answer, SweepDocument) and isinstance(ask, SweepAsk):
         _check_sweep(answer, ask)
         return
-    if isinstance(answer, EnvironmentList | SweepDocument | DoctorDocument):
+    if isinstance(answer, EnvironmentList | SweepDocument | DoctorDocument | BaseTests):
         return  # about no environment in particular, and there is nothing in it to be believed
     if isinstance(ask, ReviewAsk | ApplyAsk | CleanupAsk) and answer.environment != ask.environment:
         raise AnswerRefusedError("it is about another environment")
@@ -171,6 +172,7 @@ _FIELDS = frozenset(
     name
     for model in (
         ReviewFacts,
+        BaseTests,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,
@@ -180,7 +182,7 @@ _FIELDS = frozenset(
         Failure,
     )
     for name in model.model_fields
-) | {"review", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
+) | {"review", "base_tests", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
 
 
 def _is_ours(part: str) -> bool:

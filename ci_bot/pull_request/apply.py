@@ -13,6 +13,7 @@ from ci_bot.contracts.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.comment import Marker
 from ci_bot.contracts.messages import Progress as WorkerProgress
 from ci_bot.contracts.report import Report
+from ci_bot.contracts.work import totals
 from ci_bot.decision import Limits, diff_risks
 from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
 from ci_bot.github.port import GitHub, PullRequest
@@ -24,7 +25,7 @@ from ci_bot.pull_request.failures import failure_of
 from ci_bot.pull_request.gate import Request, Unmet, unmet, unmet_by_review
 from ci_bot.pull_request.review import checked_out, flags_of
 from ci_bot.pull_request.reviewed import confirmed, other_plan, review_again
-from ci_bot.rendering import notice
+from ci_bot.rendering import notice, words
 from ci_bot.rendering.context import CommentContext, Override, Progress, Refusal, Rendered
 from ci_bot.rendering.outcome import render_apply
 from ci_bot.rendering.report import render_review
@@ -345,9 +346,10 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
 
 
 def _tell(desk: Desk, document: ApplyDocument) -> None:
-    built = len(document.models)
+    built, views = totals(document.models), len(document.views)
     summary = (
-        f"{built} models built, {len(document.views)} views resolve."
+        f"{words.count(built.tables, 'table')} built, "
+        f"{words.count(views, 'view')} {'resolves' if views == 1 else 'resolve'}."
         if document.result == "applied"
         else (document.failure.message if document.failure else "The apply failed.")
     )

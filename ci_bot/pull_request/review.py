@@ -226,6 +226,10 @@ def _annotate(report: Report, desk: Desk) -> None:
     if report.failure is not None:
         desk.fail(report.failure)
         return
+    if report.state_failure is not None:
+        why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
+        text = f"Compared with the base branch, because prod's state was not read: {why}"
+        desk.annotate([("warning", text, None, None)])
     desk.annotate(
         [
             (

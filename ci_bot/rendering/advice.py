@@ -17,9 +17,10 @@ def recommendations(report: Report) -> list[str]:
     checks = report.checks
     failing = [check for check in checks.project if check.status == "fail"]
     advice = [f"{check.message} {check.fix or ''}".strip() for check in failing]
-    if checks.tests.status == "failed":
+    newly = checks.tests.failed - checks.tests.failed_before
+    if newly:
         advice.append(
-            f"Make the failing unit tests pass ({checks.tests.failed} of {checks.tests.run}); "
+            f"Make the failing unit tests pass ({newly} of {checks.tests.run}); "
             "`sqlmesh test` shows what they expected."
         )
     if checks.lint.errors:

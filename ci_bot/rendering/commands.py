@@ -11,23 +11,33 @@ from ci_bot.rendering.context import CommentContext
 
 
 def reproduce(report: Report, context: CommentContext) -> str:
-    """The same review on a laptop, of the very tree that was reviewed."""
+    """The same review in a clone on a laptop, of the very tree that was reviewed."""
     lines = []
+    base = report.base_sha
     if context.pr_number is not None:
-        lines.append(f"git fetch origin pull/{context.pr_number}/merge && git checkout FETCH_HEAD")
-    projects = " ".join(f"--project {_quoted(path)}" for path in report.project.paths)
-    gateway = f" --gateway {_quoted(report.project.gateway)}" if report.project.gateway else ""
-    baseline = "" if report.baseline == "state" else " --baseline base-branch"
-    environment = f"--environment {_quoted(report.environment)}"
-    lines.append(f"ci-bot review {projects}{gateway} {environment}{baseline}")
+        # The merge commit is what was reviewed, and its first parent is the base branch.
+        side = "merge" if report.merge_sha else "head"
+        lines.append(f"git fetch origin pull/{context.pr_number}/{side} && git checkout FETCH_HEAD")
+        base = "HEAD^1" if report.merge_sha else base
+    baseline = " --baseline base-branch" if report.baseline == "base-branch" else ""
+    against = f" --base-ref {_quoted(base)}" if base else ""
+    lines.append(
+        f"ci-bot review {_project(report)} --environment {_quoted(report.environment)}"
+        f"{baseline}{against}"
+    )
     return "\n".join(lines)
 
 
 def apply(report: Report) -> str:
     """The apply of exactly this plan on a laptop."""
+    environment, plan = _quoted(report.environment), short(report.plan_id)
+    return f"ci-bot apply {_project(report)} --environment {environment} --plan-id {plan}"
+
+
+def _project(report: Report) -> str:
     projects = " ".join(f"--project {_quoted(path)}" for path in report.project.paths)
-    environment = _quoted(report.environment)
-    return f"ci-bot apply {projects} --environment {environment} --plan-id {short(report.plan_id)}"
+    gateway = report.project.gateway
+    return f"{projects} --gateway {_quoted(gateway)}" if gateway else projects
 
 
 def restatement(report: Report) -> str:

@@ -82,6 +82,7 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "count": _ours(words.count),
     "plural": _ours(words.plural),
     "duration": _ours(words.duration),
+    "executor_time": _ours(words.executor_time),
     "size": _ours(words.size),
     "percent": _ours(words.percent),
     "clock": _ours(words.clock),

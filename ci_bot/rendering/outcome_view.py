@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ci_bot.contracts.apply import ApplyDocument, ColumnMatch, TableDiff
 from ci_bot.contracts.identity import PlanDifference
+from ci_bot.contracts.work import Work, tables_of, totals
 from ci_bot.rendering import words
 from ci_bot.rendering.view import FAILURE_LINES
 
@@ -100,18 +101,15 @@ class ApplyView:
         known = [diff.coverage for diff in self.compared if diff.coverage]
         return min(known, key=lambda pair: pair[0] / pair[1], default=None)
 
-    @property
-    def intervals(self) -> int:
-        return sum(model.intervals for model in self.doc.models)
-
-    @property
-    def batches(self) -> int:
-        return sum(model.batches for model in self.doc.models)
+    @cached_property
+    def built(self) -> Work:
+        """What was built, counted as the review counts it."""
+        return totals(self.doc.models)
 
     @property
     def rows(self) -> int | None:
         """Rows in all tables; unknown as soon as one of them is."""
-        counts = [model.rows for model in self.doc.models]
+        counts = [model.rows for model in tables_of(self.doc.models)]
         known = [rows for rows in counts if rows is not None]
         return sum(known) if known and len(known) == len(counts) else None
 

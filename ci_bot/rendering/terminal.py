@@ -11,7 +11,7 @@ from ci_bot.rendering import commands, words
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.page import WIDTH, Page
 from ci_bot.rendering.terminal_outcome import apply_page, cleanup_page
-from ci_bot.rendering.view import ReviewView, Work
+from ci_bot.rendering.view import ReviewView, ShownWork
 
 _COLORS = {"go": "green", "review": "yellow", "no_go": "red", "no_changes": "white"}
 _SEVERITY_COLORS = {"blocker": "red", "high": "red", "medium": "yellow"}
@@ -70,6 +70,9 @@ def _review(page: Page, view: ReviewView) -> None:
     ]
     parts = [words.DECISIONS[report.decision], *counts, f"{context.project} → {report.environment}"]
     page.title(" · ".join(parts), _COLORS[report.decision])
+    if report.state_failure:
+        why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
+        page.fact("NO STATE", f"compared with the base branch, because prod's was not read: {why}")
     for index, reason in enumerate(report.reasons):
         page.fact("" if index else "Why", reason)
     if report.failure:
@@ -83,7 +86,10 @@ def _review(page: Page, view: ReviewView) -> None:
     page.fact("Plan", f"{plan}{_BASELINES[report.baseline]}, {words.duration(view.seconds)}")
     page.fact("Changes", _changes(view))
     page.fact("Backfill", _work(view.planned))
+    page.fact("Window", view.short_window)
     page.fact("Compute", cost_words(report.cost))
+    if view.prod_cost is not None:
+        page.fact("", f"after the merge in prod {cost_words(view.prod_cost)}")
     page.fact("Evidence", _checks(report.checks))
     page.fact("After merge", _prod(view))
     page.fact("Now", report.environment_now)
@@ -107,7 +113,7 @@ def _changes(view: ReviewView) -> str:
     return f"{' · '.join(found)}, out of {total}{f'; {kinds}' if kinds else ''}{drift}"
 
 
-def _work(work: Work) -> str:
+def _work(work: ShownWork) -> str:
     if not work.tables:
         return f"no table; {words.count(work.views, 'view')}" if work.views else "nothing to build"
     text = f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"
@@ -119,21 +125,28 @@ def _work(work: Work) -> str:
 def cost_words(cost: Cost) -> str:
     """The estimate in one line; unknown stays unknown."""
     if cost.executor_hours_mid is None:
-        return f"executor-hours unknown: {cost.basis}"
+        to_build = cost.tables or cost.intervals
+        return f"executor time unknown: {cost.basis}" if to_build else cost.basis
+    least = "at least" if cost.unknown else "about"
+    text = f"{least} {words.executor_time(cost.executor_hours_mid)} of executor time"
+    price = f", {least} {words.money(cost.price)} at your rate" if cost.price is not None else ""
+    if cost.unknown:
+        return (
+            f"{text}{price}; {len(cost.unknown):,} of {words.count(cost.tables, 'table')} unknown"
+        )
     low, high = cost.executor_hours_low, cost.executor_hours_high
-    spread = (
-        "" if low is None or high is None else f" ({words.number(low)} to {words.number(high)})"
-    )
-    price = f", about {words.money(cost.price)} at your rate" if cost.price is not None else ""
-    mid = words.number(cost.executor_hours_mid)
-    return f"about {mid} executor-hours{spread}{price}; confidence {cost.confidence}"
+    if low is not None and high is not None:
+        text += f" ({words.executor_time(low)} to {words.executor_time(high)})"
+    return f"{text}{price}; confidence {cost.confidence}"
 
 
 def _checks(checks: Checks) -> str:
     tests, lint = checks.tests, checks.lint
+    before = tests.failed_before
     tested = {
         "passed": f"{words.count(tests.run, 'unit test')} passed",
-        "failed": f"{tests.failed} of {words.count(tests.run, 'unit test')} FAILED",
+        "failed": f"{tests.failed} of {words.count(tests.run, 'unit test')} FAILED"
+        + (f", {tests.failed_before} of them on the base branch, too" if before else ""),
         "none": "no unit tests",
         "not_run": "unit tests not run",
     }
@@ -161,7 +174,11 @@ def _prod(view: ReviewView) -> str:
         return "not planned"
     if plan.would_fail:
         return f"the plan for prod WOULD FAIL: {plan.failure or 'no reason given'}"
-    text = f"prod still builds {_work(work)}" if work.tables else "prod reuses every table"
+    text = f"prod builds {_work(work)}" if work.tables or work.views else "prod builds nothing"
+    left = view.prod_left
+    if left is not None:
+        rest = _work(left) if left.tables else "it reuses every table"
+        text += f"; after an apply of this plan {rest}"
     altered = len(plan.forward_only_schema_changes)
     return text + (f"; alters {words.count(altered, 'table')} in place" if altered else "")
 
@@ -211,15 +228,22 @@ def _models(page: Page, view: ReviewView) -> None:
         page.block(change.diff or "", diff=True)
 
 
-def _fate(item: Backfill) -> str:
-    if item.preview:
-        return "preview only"
-    return "reused" if item.reused_in_prod else "built again"
+_WHOLE = {
+    "full_refresh": "the whole table",
+    "seed": "the seed file",
+    "recreate_view": "the view",
+}
 
 
 def _extent(item: Backfill) -> str:
-    named = {"full_refresh": "the whole table", "seed": "the seed file", "recreate_view": "view"}
-    return named.get(item.action) or words.window(item.start, item.end)
+    return _WHOLE.get(item.action) or words.window(item.start, item.end)
+
+
+def _amounts(item: Backfill) -> list[str]:
+    """Intervals and batches; a view has none."""
+    if item.action == "recreate_view":
+        return ["–", "–"]
+    return [words.number(item.intervals), words.number(item.batches)]
 
 
 def _backfill(page: Page, view: ReviewView) -> None:
@@ -227,10 +251,7 @@ def _backfill(page: Page, view: ReviewView) -> None:
         page.heading(f"Backfill ({len(view.backfill):,})")
         page.table(
             ["model", "what is built", "intervals", "batches", "in prod later"],
-            [
-                [b.model, _extent(b), words.number(b.intervals), words.number(b.batches), _fate(b)]
-                for b in view.backfill
-            ],
+            [[b.model, _extent(b), *_amounts(b), view.later(b)] for b in view.backfill],
         )
     if view.restatements:
         page.heading("Restatements")
@@ -261,7 +282,9 @@ def _rest(page: Page, view: ReviewView) -> None:
     if report.prod_plan and (view.prod_backfill or view.gaps):
         page.heading("What a merge would do to prod")
         for item in view.prod_backfill:
-            page.item(f"{item.model}: {_extent(item)}, {words.count(item.intervals, 'interval')}")
+            view_only = item.action == "recreate_view"
+            amount = "" if view_only else f", {words.count(item.intervals, 'interval')}"
+            page.item(f"{item.model}: {_extent(item)}{amount}")
         for gap in view.gaps:
             page.item(f"gap in {gap.model}: {words.window(gap.start, gap.end)}")
     if report.stages:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.apply import AppliedModel, ApplyDocument
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.rendering import words
@@ -52,8 +52,9 @@ def apply_page(page: Page, document: ApplyDocument) -> None:
         page.item(line)
     if document.result in ("refused", "nothing_to_apply"):
         return
-    built = f"{words.count(len(document.models), 'table')}, "
-    built += f"{words.count(view.intervals, 'interval')} in {words.count(view.batches, 'batch')}"
+    built = f"{words.count(view.built.tables, 'table')}, "
+    built += f"{words.count(view.built.intervals, 'interval')} in "
+    built += words.count(view.built.batches, "batch")
     page.fact("Built", built + (f", {words.count(view.rows, 'row')}" if view.rows else ""))
     audits = document.audits
     page.fact(
@@ -69,7 +70,7 @@ def apply_page(page: Page, document: ApplyDocument) -> None:
         page.table(
             ["model", "intervals", "rows", "time"],
             [
-                [m.model, words.number(m.intervals), _maybe(m.rows), words.duration(m.seconds)]
+                [m.model, _intervals(m), _maybe(m.rows), words.duration(m.seconds)]
                 for m in document.models
             ],
         )
@@ -91,6 +92,10 @@ def _diff(diff: DiffView) -> list[str]:
     equal = "–" if diff.equal is None else words.percent(diff.equal)
     counts = [diff.rows_prod, diff.rows_pr, diff.only_prod, diff.only_pr]
     return [diff.model, _STATES[diff.state], *(_maybe(count) for count in counts), equal]
+
+
+def _intervals(model: AppliedModel) -> str:
+    return "view" if model.action == "recreate_view" else words.number(model.intervals)
 
 
 def _maybe(value: int | None) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
-from ci_bot.contracts.plan import Backfill, Change, Gap, Restatement
+from ci_bot.contracts.plan import Backfill, Change, Cost, Gap, Restatement
 from ci_bot.contracts.report import Report, Risk
+from ci_bot.contracts.work import Work, tables_of, totals
 from ci_bot.rendering import commands, words
 from ci_bot.rendering.advice import recommendations
 from ci_bot.rendering.context import CommentContext
 from ci_bot.rendering.links import Links
 from ci_bot.rendering.markdown import SafeMarkdown
+from ci_bot.rendering.window import short_window
 
 # Together they keep everything above the first collapsed section within 28 lines.
 TOP_RISKS = 5
@@ -35,31 +37,26 @@ _SEVERITY_ORDER = {name: index for index, name in enumerate(words.SEVERITIES)}
 
 
 @dataclass(frozen=True)
-class Work:
-    """Totals over a list of backfills."""
+class ShownWork(Work):
+    """Totals over a list of backfills, with what only a reader asks for."""
 
-    tables: int
-    views: int
-    intervals: int
-    batches: int
-    previews: int
-    rebuilt: int
-    window: SafeMarkdown | None
+    previews: int = 0
+    window: SafeMarkdown | None = None
 
 
-def totals(backfill: Sequence[Backfill]) -> Work:
-    """Views are counted apart: they are replaced, not built."""
-    tables = [item for item in backfill if item.action != "recreate_view"]
+def shown_work(backfill: Sequence[Backfill]) -> ShownWork:
+    """The totals of `backfill`."""
+    tables = tables_of(backfill)
     covered = words.span([(item.start, item.end) for item in tables])
-    return Work(
-        tables=len(tables),
-        views=len(backfill) - len(tables),
-        intervals=sum(item.intervals for item in tables),
-        batches=sum(item.batches for item in tables),
+    return ShownWork(
+        **asdict(totals(backfill)),
         previews=sum(item.preview for item in tables),
-        rebuilt=sum(item.action == "full_refresh" for item in tables),
         window=None if covered is None else SafeMarkdown(covered),
     )
+
+
+def _largest_first(item: Backfill) -> tuple[bool, int, int, str]:
+    return item.action == "recreate_view", -item.intervals, -item.batches, item.model
 
 
 @dataclass(frozen=True)
@@ -182,10 +179,7 @@ class ReviewView:
     @cached_property
     def backfill(self) -> list[Backfill]:
         """The largest first: intervals, then whole tables, then views."""
-        return sorted(
-            self.report.backfill,
-            key=lambda b: (b.action == "recreate_view", -b.intervals, -b.batches, b.model),
-        )
+        return sorted(self.report.backfill, key=_largest_first)
 
     @cached_property
     def reused(self) -> list[Backfill]:
@@ -197,17 +191,16 @@ class ReviewView:
 
     @property
     def top_work(self) -> list[Backfill]:
-        tables = [item for item in self.backfill if item.action != "recreate_view"]
-        return tables[: min(TOP_WORK, TOP_ROWS - len(self.top_risks))]
+        return tables_of(self.backfill)[: min(TOP_WORK, TOP_ROWS - len(self.top_risks))]
 
     @cached_property
-    def planned(self) -> Work:
-        return totals(self.report.backfill)
+    def planned(self) -> ShownWork:
+        return shown_work(self.report.backfill)
 
     @cached_property
-    def left(self) -> Work:
+    def left(self) -> ShownWork:
         """What of the backfill is still to do."""
-        return totals(self.report.work)
+        return shown_work(self.report.work)
 
     @property
     def partly_done(self) -> bool:
@@ -217,13 +210,47 @@ class ReviewView:
         )
 
     @cached_property
-    def prod_work(self) -> Work | None:
-        return totals(self.report.prod_plan.backfill) if self.report.prod_plan else None
+    def prod_work(self) -> ShownWork | None:
+        """What prod builds after the merge, if nothing is applied before."""
+        return shown_work(self.prod_backfill) if self.report.prod_plan else None
+
+    @cached_property
+    def prod_left(self) -> ShownWork | None:
+        """What prod builds after an apply of this plan; None where an apply changes nothing."""
+        plan = self.report.prod_plan
+        if plan is None or self.report.baseline == "base-branch":
+            return None
+        left = shown_work(plan.backfill)
+        return None if left == self.prod_work else left
 
     @cached_property
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
-        return sorted(plan.backfill, key=lambda b: (-b.intervals, b.model)) if plan else []
+        return sorted(plan.full_backfill, key=_largest_first) if plan else []
+
+    def later(self, item: Backfill) -> SafeMarkdown:
+        """What a table of the environment is to prod after the merge."""
+        plan = self.report.prod_plan
+        again = {b.model for b in plan.full_backfill} if plan else set()
+        left = {b.model: b.intervals for b in plan.backfill} if plan else {}
+        if item.preview:
+            return SafeMarkdown("built again" if item.model in again else "preview only")
+        if not item.reused_in_prod:
+            return SafeMarkdown("built again")
+        more = left.get(item.model, 0)
+        return SafeMarkdown(f"reused, {words.number(more)} more built" if more else "reused")
+
+    @property
+    def prod_cost(self) -> Cost | None:
+        """What a merge costs in prod, as far as anything is known of it."""
+        cost = self.report.prod_plan.cost if self.report.prod_plan else None
+        return None if cost is None or cost.executor_hours_mid is None else cost
+
+    @property
+    def short_window(self) -> str | None:
+        """Why the environment gets less history; None where it gets all."""
+        window = self.report.short_window
+        return short_window(window, self.report.environment) if window else None
 
     @cached_property
     def recommendations(self) -> list[str]:

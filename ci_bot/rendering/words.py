@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from ci_bot.contracts import durations
 from ci_bot.contracts.plan import Decision
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_DAY = 86_400
+duration, executor_time = durations.duration, durations.executor_time
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _THOUSAND = 1000
 
@@ -85,25 +87,6 @@ def plural(value: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}s"
-
-
-def duration(seconds: float) -> str:
-    """ "0.4 s", "41 s", "2 min 14 s", "1 h 42 min", "3 d 2 h"."""
-    if seconds < 10:  # noqa: PLR2004 - below ten seconds a tenth is worth showing
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return _pair(whole, _MINUTE, "min", 1, "s")
-    if whole < _DAY:
-        return _pair(whole, _HOUR, "h", _MINUTE, "min")
-    return _pair(whole, _DAY, "d", _HOUR, "h")
-
-
-def _pair(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
-    rest = seconds % large // small
-    return f"{seconds // large} {large_name}" + (f" {rest} {small_name}" if rest else "")
 
 
 def size(value: int) -> str:

@@ -13,6 +13,7 @@ from ci_bot.contracts.base import Contract
 from ci_bot.contracts.messages import (
     AnyAsk,
     ApplyAsk,
+    BaseTestsAsk,
     DoctorAsk,
     FailedAnswer,
     ListAsk,
@@ -119,6 +120,10 @@ def perform(
         from ci_bot.worker import review
 
         return review.review(ask, review.Ports(clock, progress, before_spark))
+    if isinstance(ask, BaseTestsAsk):
+        from ci_bot.worker import base_tests, review
+
+        return base_tests.base_tests(ask, review.Ports(clock, progress, before_spark))
     if isinstance(ask, ApplyAsk):
         from ci_bot.worker import apply
 

@@ -14,6 +14,7 @@ from ci_bot.contracts.apply import ApplyDocument, AuditTotals, View
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.plan import Backfill
 from ci_bot.errors import BadInput, Refused
 from ci_bot.worker import (
     compat,
@@ -89,6 +90,7 @@ class _Run:
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
         self.plan_id: str | None = None
+        self.work: list[Backfill] = []
         self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
         self.record = Record(ask, self.context, self.ledger, self.catalog, self.hold)
         self.attempts = Attempts(
@@ -131,7 +133,7 @@ class _Run:
         if refused is not None:
             return refused
         missing = {item.snapshot_id: item.intervals for item in planned.plan.missing_intervals}
-        work = describe.backfill(planned, missing, self.names, reused=lambda snapshot: True)
+        self.work = work = describe.work_left(planned, self.names)
         _check_window(planned, missing, self.names)
         stages = planning.stages_of(self.context, planned)
         guard.check_prod_untouched(planned, stages, self.names)
@@ -210,7 +212,7 @@ class _Run:
 
     def _build(self, planned: Planned, estimate: Any, stages: list[PlanStage]) -> ApplyDocument:
         environment = planned.plan.environment
-        recorder = self._recorder(planned)
+        recorder = self._recorder()
         if not history.builds_long(self.ledger):
             self.ports.brief()
         with self.ports.clock.phase("spark"):
@@ -305,21 +307,13 @@ class _Run:
                 evidence.Ports(self.ports.progress, self.hold.stop, self.ports.clock.now),
             )
 
-    def _recorder(self, planned: Planned) -> Recorder:
+    def _recorder(self) -> Recorder:
         def report(message: str, done: int, total: int) -> None:
             self.ports.progress("apply", message, done, total)
 
         recorder = Recorder(self.names, report)
-        for item in planned.plan.missing_intervals:
-            snapshot = planned.snapshots[item.snapshot_id]
-            recorder.expect(
-                self.names.of(snapshot.name),
-                self.names.of(snapshot.table_name(planned.deployable.is_deployable(snapshot))),
-                describe.count_intervals(snapshot, item.intervals)
-                if snapshot.is_incremental
-                else 1,
-                describe.count_batches(snapshot, item.intervals) if snapshot.is_incremental else 1,
-            )
+        for item in self.work:
+            recorder.expect(item)
         return recorder
 
     def _replan(self) -> Planned | None:

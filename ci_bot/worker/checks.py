@@ -1,8 +1,7 @@
-"""Project checks of a review: the project's own linter and its unit tests."""
+"""Project checks of a review: the project's own linter, its formatter and its unit tests."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,15 +13,14 @@ from ci_bot.contracts.plan import (
     LintCheck,
     ProjectCheck,
     TableDiffCheck,
-    TestFailure,
     TestsCheck,
 )
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
-from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock
+from ci_bot.worker.unit_tests import unit_tests, with_touched
 
 MAX_EVIDENCE = 1_000
 MAX_FORMATTED = 50
@@ -61,36 +59,6 @@ def _relative(path: Any, repository: Path) -> str | None:
         return None
     path = Path(path)
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
-
-
-def unit_tests(context: Any, repository: Path) -> TestsCheck:
-    """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
-    tests = context.select_tests()
-    if not tests:
-        return TestsCheck(status="none")
-    try:
-        result = context.test(stream=io.StringIO())
-    except Exception as error:
-        # SQLMesh builds all tests before it runs the first, so that one broken file stops them all.
-        failure = TestFailure(name="unit tests", message=sentence(error))
-        return TestsCheck(status="failed", failed=1, failures=[failure])
-    problems = [*result.original_failures, *result.original_errors]
-    failures = [
-        TestFailure(
-            name=str(getattr(test, "test_name", test)),
-            model=str(model.name) if (model := getattr(test, "model", None)) else None,
-            path=_relative(getattr(test, "path", None), repository),
-            message=sentence(error[1] or RuntimeError("the test failed without a message")),
-        )
-        for test, error in problems
-    ]
-    return TestsCheck(
-        status="failed" if failures else "passed",
-        run=int(result.testsRun),
-        failed=len(failures),
-        seconds=round(float(result.duration or 0.0), 3),
-        failures=failures,
-    )
 
 
 def formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
@@ -143,6 +111,8 @@ def run_checks(
         formatted = formatting(context, touched, repository)
     with clock.phase("tests"):
         tested = unit_tests(context, repository)
+        if tested.failures:
+            tested = with_touched(tested, context.models, changed_files, repository)
     return Checks(
         project=project,
         formatting=formatted,

@@ -221,6 +221,14 @@ def backfill(
     return sorted(found, key=lambda item: (-item.intervals, item.model))
 
 
+def work_left(planned: Planned, names: Names) -> list[Backfill]:
+    """What of a plan is still to be built: the same for a review and for an apply of it."""
+    if planned.plan.skip_backfill or planned.plan.uncategorized:
+        return []
+    missing = {item.snapshot_id: list(item.intervals) for item in planned.plan.missing_intervals}
+    return backfill(planned, missing, names, reused=lambda snapshot: True)
+
+
 def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     """How many intervals of the model's own unit the ranges hold."""
     unit = snapshot.node.interval_unit

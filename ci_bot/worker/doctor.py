@@ -32,6 +32,7 @@ from ci_bot.worker.names import Names
 from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock, StateFacts
 from ci_bot.worker.review import place_of
+from ci_bot.worker.unit_tests import unit_tests
 
 _LONGEST = 4_000
 
@@ -176,7 +177,7 @@ class _Doctor:
         )
         self._check(
             "unit tests",
-            lambda: self._add(validation.tests_line(checks.unit_tests(self.context, repository))),
+            lambda: self._add(validation.tests_line(unit_tests(self.context, repository))),
         )
 
     def _models(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ci_bot.contracts.plan import ChangeType
 from ci_bot.worker.planning import Planned
@@ -26,13 +27,13 @@ class Drift:
     @classmethod
     def of(cls, planned: Planned, changed_files: Sequence[str] | None, repository: Path) -> Drift:
         """Follows the changed files through the lineage to every model that they can reach."""
-        if changed_files is None or any(_reaches_all(path) for path in changed_files):
+        if changed_files is None or any(reaches_every_model(path) for path in changed_files):
             return cls(None)
         files = {str(repository / path) for path in changed_files}
         caused = {
             snapshot.name
             for snapshot in planned.snapshots.values()
-            if str(snapshot.node._path) in files or _seed_path(snapshot) in files
+            if files & files_of(snapshot.node)
         }
         pending = list(caused)
         readers: dict[str, list[str]] = {}
@@ -55,16 +56,19 @@ class Drift:
         return change != "removed" and self.caused is not None and name not in self.caused
 
 
-def _reaches_all(path: str) -> bool:
+def reaches_every_model(path: str) -> bool:
+    """Whether a change of this file can change any model: configuration, macros and the like."""
     pure = PurePosixPath(path)
     return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
 
 
-def _seed_path(snapshot: object) -> str | None:
-    node = getattr(snapshot, "node", None)
-    if node is None or not getattr(snapshot, "is_seed", False):
-        return None
+def files_of(node: Any) -> set[str]:
+    """The files that define a model: its own, and a seed's data."""
+    if not node._path:
+        return set()
+    found = {str(node._path)}
     kind = getattr(node, "kind", None)
-    path = getattr(kind, "path", None)
-    folder = Path(node._path).parent if node._path else None
-    return str((folder / path).resolve()) if path and folder else None
+    data = getattr(kind, "path", None) if getattr(kind, "is_seed", False) else None
+    if data:
+        found.add(str((Path(node._path).parent / data).resolve()))
+    return found

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from ci_bot.contracts.apply import AppliedModel
 from ci_bot.contracts.plan import Backfill, Confidence, Cost
+from ci_bot.contracts.work import tables_of, totals
 from ci_bot.worker.ledger import Ledger, RunRow
 
 # Older runs tell of another warehouse and other data.
@@ -88,21 +90,24 @@ def estimate(
     """What `work` will take, from what the same models took before.
 
     Hours are per interval of each model's newest runs: the median for the middle, their least and
-    greatest for the range. A model without a run makes the figure a lower bound, and the basis says
-    how many such models there are; without any run the hours are unknown.
+    greatest for the range. A table without a run is named as unknown, and then hours and price are
+    those of the others, a lower bound; without any run they are unknown.
 
     Args:
         hour_price: The price of an executor-hour, in whatever currency the user thinks in.
     """
-    counted = {
-        "intervals": sum(item.intervals for item in work),
-        "batches": sum(item.batches for item in work),
-        "tables_rebuilt": sum(item.action == "full_refresh" for item in work),
-    }
-    # A view is replaced in a moment, and nobody builds it.
-    built = [item for item in work if item.action != "recreate_view"]
+    total = totals(work)
     rates = _hours_per_interval(history)
+    built = tables_of(work)
     known = [item for item in built if item.model in rates]
+    unknown = sorted({item.model for item in built} - rates.keys())
+    counted: dict[str, Any] = {
+        "intervals": total.intervals,
+        "batches": total.batches,
+        "tables_rebuilt": total.rebuilt,
+        "tables": total.tables,
+        "unknown": unknown,
+    }
     if not known:
         return Cost(
             **counted,
@@ -118,17 +123,16 @@ def estimate(
     fewest = min(len(rates[item.model]) for item in known)
     if fewest == 1:
         low, high = min(low, middle * _SPREAD_LOW), max(high, middle * _SPREAD_HIGH)
-    unknown = len(built) - len(known)
     return Cost(
         **counted,
         executor_hours_low=_hours(low),
         executor_hours_mid=_hours(middle),
         executor_hours_high=_hours(high),
         price=round(middle * hour_price, 2) if hour_price is not None else None,
-        confidence=_confidence(unknown, fewest),
+        confidence=_confidence(len(unknown), fewest),
         basis=f"From {runs} earlier {'run' if runs == 1 else 'runs'} of "
         f"{len(known)} of {len(built)} models, scaled by intervals."
-        + (f" {unknown} without a run are not in the figure." if unknown else ""),
+        + (f" {len(unknown)} without a run are not in the figure." if unknown else ""),
     )
 
 

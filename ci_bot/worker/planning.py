@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -56,7 +57,8 @@ class Wish:
 class Planned:
     """A plan with what depends on the moment at which it was built.
 
-    `versions_in_prod` holds the table versions (model name, version) that prod references.
+    `versions_in_prod` holds the table versions (model name, version) that prod references, and
+    `restatements` the ranges that a first apply computes anew, previews included.
     """
 
     plan: Plan
@@ -64,6 +66,7 @@ class Planned:
     flags: PlanFlags
     deployable: DeployabilityIndex
     versions_in_prod: frozenset[tuple[str, str]]
+    restatements: Mapping[SnapshotId, Interval]
     notes: tuple[str, ...]
 
     @property
@@ -155,6 +158,7 @@ def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
         flags=flags,
         deployable=plan.deployability_index,
         versions_in_prod=prod_versions(context.state_reader),
+        restatements=compat.first_restatements(builder, plan),
         notes=tuple(notes),
     )
 
@@ -254,34 +258,53 @@ def category_of(snapshot: Snapshot) -> Category:
     return _CATEGORIES[category] if category is not None else "uncategorized"
 
 
-def target_intervals(
-    planned: Planned, snapshots: Iterable[Snapshot], *, capped: bool
+def target_windows(
+    planned: Planned, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
-    """The intervals that each snapshot will hold for this plan, whatever is already built.
+    """The intervals of each snapshot inside the plan's window, for the plan's identity.
 
-    `capped` limits each model to prod's own frontier, as the plan does. Without it the answer
-    depends on the plan's window alone, which is what the plan id needs: prod's frontier moves.
+    They depend on the window alone: not on what is built already, and not on prod's frontier,
+    which moves with each run of prod.
+    """
+    return missing_of(planned, [emptied(snapshot) for snapshot in snapshots], None)
+
+
+def emptied(snapshot: Snapshot) -> Snapshot:
+    """A copy without any interval."""
+    copy: Snapshot = snapshot.copy()
+    copy.intervals = []
+    copy.dev_intervals = []
+    return copy
+
+
+def missing_of(
+    planned: Planned, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
+) -> dict[SnapshotId, list[Interval]]:
+    """What the plan would build of `wanted`, copies of its snapshots with intervals of their own.
+
+    Args:
+        ends: How far each model may be built, by name.
     """
     plan = planned.plan
-    bare = []
-    for snapshot in snapshots:
-        copy = snapshot.copy()
-        copy.intervals = []
-        copy.dev_intervals = []
-        bare.append(copy)
+    replaced = {snapshot.snapshot_id: snapshot for snapshot in wanted}
     found = missing_intervals(
-        {snapshot.snapshot_id: snapshot for snapshot in bare},
+        # All of them: a model without a start begins where what it reads does.
+        {**planned.snapshots, **replaced},
         start=plan.provided_start or plan._earliest_interval_start,
         end=plan.provided_end,
         execution_time=plan.execution_time,
-        restatements=plan.restatements,
+        restatements=dict(planned.restatements),
         deployability_index=planned.deployable,
         start_override_per_model=plan.start_override_per_model,
-        end_override_per_model=plan.end_override_per_model if capped else None,
+        end_override_per_model=dict(ends) if ends else None,
         end_bounded=plan.end_bounded,
         ignore_cron=plan.ignore_cron,
     )
-    return {snapshot.snapshot_id: list(intervals) for snapshot, intervals in found.items()}
+    return {
+        snapshot.snapshot_id: list(intervals)
+        for snapshot, intervals in found.items()
+        if snapshot.snapshot_id in replaced
+    }
 
 
 def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
@@ -307,7 +330,7 @@ def identity_of(context: Any, planned: Planned, *, state_schema_version: int) ->
         for s_id, snapshot in planned.snapshots.items()
         if s_id in changed or (planned.flags.include_unmodified and s_id in promoted)
     }
-    windows = target_intervals(planned, changed.values(), capped=False)
+    windows = target_windows(planned, changed.values())
     naming = environment.naming_info
     return PlanIdentity(
         environment=environment.name,

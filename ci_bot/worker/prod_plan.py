@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.plan import Plan
-from sqlmesh.core.snapshot import Snapshot, SnapshotId
+from sqlmesh.core.snapshot import Snapshot, SnapshotId, merge_intervals
 from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
-from ci_bot.contracts.plan import Backfill, Gap, ProdPlan
+from ci_bot.contracts.plan import Backfill, Cost, Gap, ProdPlan
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker import describe, planning, times
+from ci_bot.worker import describe, first_build, times
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned
 from ci_bot.worker.problems import sentence
 
+Built = Mapping[SnapshotId, Sequence[Interval]]
 
-def plan_prod(context: Any, planned: Planned, names: Names) -> ProdPlan:
+
+def plan_prod(
+    context: Any,
+    planned: Planned,
+    names: Names,
+    *,
+    built: Built,
+    estimate: Callable[[list[Backfill]], Cost],
+) -> ProdPlan:
     """Plans prod without applying it.
 
-    What prod would still have to build is counted as if the PR environment were complete: tables
-    that it fills and that prod will reuse are taken off.
+    Args:
+        built: What the PR environment gets. Its tables that prod will reuse are taken off what is
+            left for prod after an apply.
+        estimate: What work will cost.
     """
     try:
         plan: Plan = context.plan_builder(
@@ -47,9 +59,31 @@ def plan_prod(context: Any, planned: Planned, names: Names) -> ProdPlan:
             would_fail=True,
             failure=f"These changes have no category: {waiting}.",
         )
+    as_prod = Planned(
+        plan=plan,
+        window=planned.window,
+        flags=planned.flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=planned.versions_in_prod,
+        restatements=plan.restatements,
+        notes=(),
+    )
+
+    def shown(intervals: Built) -> list[Backfill]:
+        return describe.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
+
+    missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+    whole = first_build.of_prod(as_prod, missing)
+    now = {s_id: missing[s_id] for s_id in missing if s_id in changed}
+    full = shown(whole)
     return ProdPlan(
         changes=count,
-        backfill=_left_for_prod(plan, planned, names),
+        backfill=shown(_left(missing, _reused(planned, built))),
+        full_backfill=full,
+        # Describing a table takes a while, and nothing is built yet at a first review.
+        cost=estimate(full if now == whole else shown(now)),
+        lost=_lost(plan, whole, names),
         forward_only_schema_changes=sorted(
             names.of(snapshot.name)
             for snapshot in plan.snapshots.values()
@@ -76,28 +110,41 @@ def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     return not snapshot.is_metadata if unknown else before != after
 
 
-def _left_for_prod(plan: Plan, planned: Planned, names: Names) -> list[Backfill]:
-    built = {
-        planned.snapshots[s_id].name: intervals
-        for s_id, intervals in planning.target_intervals(
-            planned, planned.changed, capped=True
-        ).items()
+def _reused(planned: Planned, built: Built) -> dict[str, list[Interval]]:
+    """By model name, what the PR environment builds into tables that prod takes over."""
+    return {
+        s_id.name: list(intervals)
+        for s_id, intervals in built.items()
         if planned.deployable.is_deployable(planned.snapshots[s_id])
     }
-    left: dict[SnapshotId, list[Interval]] = {}
-    for item in plan.missing_intervals:
-        remaining = subtract(list(item.intervals), built.get(item.snapshot_id.name, []))
-        if remaining:
-            left[item.snapshot_id] = remaining
-    as_prod = Planned(
-        plan=plan,
-        window=planned.window,
-        flags=planned.flags,
-        deployable=plan.deployability_index,
-        versions_in_prod=planned.versions_in_prod,
-        notes=(),
-    )
-    return describe.backfill(as_prod, left, names, reused=lambda snapshot: False)
+
+
+def _left(missing: Built, reused: Mapping[str, list[Interval]]) -> dict[SnapshotId, list[Interval]]:
+    left = {
+        s_id: subtract(list(intervals), reused.get(s_id.name, []))
+        for s_id, intervals in missing.items()
+    }
+    return {s_id: intervals for s_id, intervals in left.items() if intervals}
+
+
+def _lost(plan: Plan, whole: Built, names: Names) -> list[Gap]:
+    """Ranges that prod's table of a changed model holds, and that its new table will not.
+
+    A model without a `start` gets one interval in a new table, however long prod has been filling
+    the old one; a later `start` or an earlier `end` shorten it, too.
+    """
+    lost = []
+    for name, (new, old) in sorted(plan.context_diff.modified_snapshots.items()):
+        if not new.is_model or not old.is_model or not (new.is_incremental and old.is_incremental):
+            continue
+        if old.version_get_or_generate() == new.version_get_or_generate():
+            continue
+        gone = subtract(list(old.intervals), list(whole.get(new.snapshot_id, ())))
+        lost += [
+            Gap(model=names.of(name), start=times.iso(start), end=times.iso(end))
+            for start, end in merge_intervals(gone)
+        ]
+    return lost
 
 
 def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,9 +21,10 @@ from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 from ci_bot.contracts.report import Baseline
-from ci_bot.errors import BadInput, Refused
+from ci_bot.errors import BadInput
 from ci_bot.worker import compat, requested
 from ci_bot.worker.problems import LINE_NUMBER, sentence
+from ci_bot.worker.state_failure import missing_variables, unset_variables, unusable_state
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
 PG_READ_ONLY = "-c default_transaction_read_only=on"
@@ -148,11 +148,14 @@ def _bad_configuration(error: Exception, place: Place) -> BadInput:
     path = _configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""
+    unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
     return BadInput(
         f"The SQLMesh configuration{where} is not valid: {sentence(error)}".replace(
             f"{place.repository}/", ""
         ),
-        hint="Correct the configuration; `sqlmesh info` shows the same error locally.",
+        hint=missing_variables(unset)
+        if unset
+        else "Correct the configuration; `sqlmesh info` shows the same error locally.",
         reason_code="bad_config",
         path=path,
         line=line,
@@ -242,6 +245,10 @@ def open_state(
         database = connection.database
         if not database or database == ":memory:":
             return None, absent
+        if database == "None":
+            # What a template makes of a variable that is not set; no state is meant by it.
+            error = ValueError("the name of its file is None")
+            raise unusable_state(error, engine, place.projects, os.environ)
         if not Path(database).exists():
             return None, absent
     try:
@@ -257,7 +264,7 @@ def open_state(
     except ConfigError as error:
         raise _bad_configuration(error, place) from error
     except Exception as error:
-        raise _unreachable_state(error, engine) from error
+        raise unusable_state(error, engine, place.projects, os.environ) from error
     facts = StateFacts(
         schema_version=int(versions.schema_version),
         sqlmesh_version=str(versions.sqlmesh_version) if versions.schema_version else None,
@@ -275,26 +282,6 @@ def open_state(
             reason_code="state_version",
         ) from error
     return state, facts
-
-
-def _unreachable_state(error: Exception, engine: str) -> Exception:
-    text = str(error)
-    if "Could not set lock" in text or "Conflicting lock" in text:
-        holder = re.search(r"PID (\d+)", text)
-        who = f" by process {holder.group(1)}" if holder else ""
-        return Refused(
-            f"The DuckDB state file is locked{who}.",
-            hint="Wait for the other run to end, then ask again. A state that several runs share "
-            "belongs on a database server such as PostgreSQL.",
-            reason_code="state_locked",
-        )
-    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return BadInput(
-        f"The state database ({engine}) cannot be reached: {first}",
-        hint="Check the gateway's `state_connection` and that its variables are passed to the "
-        "worker with the input `worker-env`.",
-        reason_code="state_unreachable",
-    )
 
 
 def read_only_environment() -> None:

@@ -12,6 +12,7 @@ from sqlmesh.core.console import NoopConsole
 from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.apply import AppliedModel, AuditTotals, ModelAudit
+from ci_bot.contracts.plan import Backfill, BackfillAction
 from ci_bot.worker.compat import AuditOutcome
 from ci_bot.worker.names import Names
 
@@ -26,6 +27,7 @@ class ModelRecord:
     table: str
     batches: int
     intervals: int
+    action: BackfillAction | None = None
     done: int = 0
     seconds: float = 0.0
     audits: dict[str, ModelAudit] = field(default_factory=dict)
@@ -46,15 +48,22 @@ class Recorder(NoopConsole):
         self._total = 0
         self._done = 0
 
-    def expect(self, model: str, table: str, intervals: int, batches: int) -> None:
-        """Announces a model whose table will be built."""
-        self.models.setdefault(model, ModelRecord(table, batches, intervals))
+    def expect(self, item: Backfill) -> None:
+        """Announces a model that will be built, counted as the review counts it."""
+        self.models.setdefault(
+            item.model, ModelRecord(item.table, item.batches, item.intervals, item.action)
+        )
 
     def start_evaluation_progress(
         self, batched_intervals: dict[Snapshot, Any], *args: Any, **kwargs: Any
     ) -> None:
         with self._lock:
-            self._total = sum(len(batches) for batches in batched_intervals.values())
+            # Views are replaced and count nowhere; see `contracts.work`.
+            self._total = sum(
+                len(batches)
+                for snapshot, batches in batched_intervals.items()
+                if not snapshot.is_view
+            )
             self._done = 0
             for snapshot, batches in batched_intervals.items():
                 record = self.models.get(self._names.of(snapshot.name))
@@ -72,7 +81,7 @@ class Recorder(NoopConsole):
     ) -> None:
         name = self._names.of(snapshot.name)
         with self._lock:
-            self._done += 1
+            self._done += not snapshot.is_view
             record = self.models.get(name)
             part = ""
             if record is not None:
@@ -113,6 +122,7 @@ class Recorder(NoopConsole):
             AppliedModel(
                 model=name,
                 table=record.table,
+                action=record.action,
                 intervals=record.intervals,
                 batches=record.batches,
                 seconds=round(record.seconds, 3),

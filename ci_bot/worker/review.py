@@ -16,7 +16,7 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId
 import ci_bot
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.messages import ReviewAsk
-from ci_bot.contracts.plan import Backfill, ColumnChange, Cost, Lineage
+from ci_bot.contracts.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
 from ci_bot.contracts.report import Project, ReviewFacts
 from ci_bot.errors import BadInput
 from ci_bot.worker import (
@@ -24,6 +24,7 @@ from ci_bot.worker import (
     checks,
     compat,
     describe,
+    first_build,
     history,
     planning,
     prod_plan,
@@ -38,6 +39,7 @@ from ci_bot.worker.planning import Interval, Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject, Place
 from ci_bot.worker.rule_inputs import rule_inputs
 from ci_bot.worker.rules import column_changes, find
+from ci_bot.worker.short_window import short_window
 from ci_bot.worker.stage_list import describe_stages
 
 Report = Callable[[str, str], None]
@@ -88,7 +90,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
     )
     with clock.phase("plan"):
         planned = planning.plan_against_prod(context, wish)
-    facts = _Facts(opened, planned, names, repository, ask, clock)
+    facts = _Facts(opened, planned, names, repository, ask, clock, wish)
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
@@ -107,7 +109,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
             rule_inputs(opened, planned, facts.drift, ask, config_before=opened.config_before)
         )
     with clock.phase("prod plan"):
-        merged = prod_plan.plan_prod(context, planned, names) if planned else None
+        merged = facts.prod_plan()
     return ReviewFacts(
         project=Project(
             paths=[project.shown(path, place) for path in place.projects],
@@ -163,6 +165,7 @@ class _Facts:
     repository: Path
     ask: ReviewAsk
     clock: Clock
+    wish: Wish
 
     @cached_property
     def drift(self) -> Drift:
@@ -195,11 +198,7 @@ class _Facts:
         if planned is None:
             return _no_plan()
         uncategorized = bool(planned.plan.uncategorized)
-        wanted: dict[SnapshotId, list[Interval]] = (
-            {} if uncategorized else planning.target_intervals(planned, self._built(), capped=True)
-        )
-        backfill = self._backfill(wanted)
-        work = [] if uncategorized else self._backfill(self._missing())
+        work = describe.work_left(planned, self.names)
         parts: dict[str, Any] = {
             "identity": None
             if uncategorized or self.opened.baseline == "base-branch"
@@ -215,12 +214,21 @@ class _Facts:
                 columns=self._columns(),
                 is_from_base=self.drift.is_from_base,
             ),
-            "backfill": backfill,
+            "backfill": describe.backfill(
+                planned, self._built, self.names, reused=lambda snapshot: True
+            ),
             "work": work,
             "restatements": describe.restatements(planned, self.names),
             "statements": describe.statements(planned),
             "lineage": describe.lineage(planned, self.names),
             "cost": self._cost(work),
+            "short_window": short_window(
+                planned,
+                self.wish,
+                self._built,
+                self.names,
+                previews=compat.previews_forward_only(self.opened.context),
+            ),
         }
         parts["stages"] = (
             []
@@ -239,30 +247,22 @@ class _Facts:
     def _ledger(self) -> Ledger:
         return Ledger(compat.state_adapter(self.opened.context))
 
-    def _built(self) -> list[Snapshot]:
-        """Changed snapshots that get a table of their own (metadata changes share prod's)."""
-        planned = self.planned
-        return [
-            snapshot
-            for snapshot in (planned.changed if planned else ())
-            if planned
-            and snapshot.is_model
-            and not snapshot.is_symbolic
-            and not planned.shares_prod_table(snapshot)
-            and planned.plan.is_selected_for_backfill(snapshot.name)
-            and not planned.plan.skip_backfill
-        ]
+    @cached_property
+    def _built(self) -> dict[SnapshotId, list[Interval]]:
+        """What the environment gets. Asked for before the stages, which change the snapshots."""
+        return first_build.of_environment(self.planned) if self.planned else {}
 
-    def _missing(self) -> dict[SnapshotId, list[Interval]]:
-        planned = self.planned
-        if planned is None or planned.plan.skip_backfill:
-            return {}
-        return {item.snapshot_id: list(item.intervals) for item in planned.plan.missing_intervals}
-
-    def _backfill(self, intervals: dict[SnapshotId, list[Interval]]) -> list[Backfill]:
+    def prod_plan(self) -> ProdPlan | None:
+        """What a merge would do."""
         if self.planned is None:
-            return []
-        return describe.backfill(self.planned, intervals, self.names, reused=lambda snapshot: True)
+            return None
+        return prod_plan.plan_prod(
+            self.opened.context,
+            self.planned,
+            self.names,
+            built=self._built,
+            estimate=self._cost,
+        )
 
     def environment_now(self) -> str | None:
         """How the plan differs from what the environment holds already."""
@@ -294,7 +294,8 @@ class _Facts:
         elif self.opened.baseline == "base-branch":
             notes.append(
                 "Compared with the base branch's project, not with prod's state: nothing is known "
-                "of prod's data, and this plan can be applied only after a review with state."
+                "of prod's data, and this plan can be applied only after a review with state. "
+                "Intervals are counted as if prod were built from each model's start up to now."
             )
         elif not self.opened.has_prod:
             notes.append("The state holds no prod environment yet: everything is new.")

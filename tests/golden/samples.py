@@ -21,6 +21,7 @@ from ci_bot.contracts.plan import (
     LintCheck,
     ProdPlan,
     Restatement,
+    ShortWindow,
     TestFailure,
     TestsCheck,
 )
@@ -90,6 +91,8 @@ def small_report() -> Report:
             intervals=1929,
             batches=46,
             tables_rebuilt=1,
+            tables=3,
+            unknown=["mart.daily_sales", "mart.revenue"],
             executor_hours_low=22.0,
             executor_hours_mid=38.0,
             executor_hours_high=61.0,
@@ -143,7 +146,14 @@ def destructive_report() -> Report:
         readers=["mart.board", "exports.ltv_daily"],
     )
     churn = make_change("mart.churn", change="indirect", category="indirect_breaking", kind="FULL")
-    preview = make_backfill("dim.customers", preview=True, reused_in_prod=False, intervals=7)
+    preview = make_backfill(
+        "dim.customers",
+        preview=True,
+        reused_in_prod=False,
+        start="2026-08-15T00:00:00Z",
+        intervals=7,
+        batches=1,
+    )
     full = make_backfill(
         "mart.churn",
         kind="FULL",
@@ -162,6 +172,12 @@ def destructive_report() -> Report:
         changes=[customers, removed, churn],
         backfill=[preview, full],
         work=[preview, full],
+        short_window=ShortWindow(
+            cause="forward_only_model",
+            models=["dim.customers"],
+            start="2026-08-15T00:00:00Z",
+            end="2026-08-22T00:00:00Z",
+        ),
         risks=[
             make_risk(
                 "R05",
@@ -313,6 +329,8 @@ def large_report(size: int) -> Report:
             intervals=sum(item.intervals for item in backfill),
             batches=sum(item.batches for item in backfill),
             tables_rebuilt=0,
+            tables=size,
+            unknown=names,
             basis="no run of these models is on record yet, so only intervals are counted",
         ),
     )

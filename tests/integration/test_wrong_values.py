@@ -57,7 +57,7 @@ WRONG = {
     "no selection": ((*APPLY, "--select-model", "+*&^(("), "'+*&^(('", "`shop.orders`"),
     "half a selection": ((*APPLY, "--select-model", "(shop.orders"), "'(shop.orders'", "`shop.*`"),
     "two for one selection": ((*APPLY, "--select-model", "a* b*"), "'a* b*'", "`shop.*`"),
-    "a deep selection": ((*APPLY, "--select-model", "(" * 900), "900 characters", "`shop.*`"),
+    "a deep selection": ((*APPLY, "--select-model", "(" * 900), "more characters", "`shop.*`"),
     "an unknown kind": ((*APPLY, "--select-model", "resource_type:x"), "x", "`shop.*`"),
     "a branch that is not there": ((*APPLY, "--select-model", "git:nope"), "'git:nope'", "model"),
     "an unknown selected model": (

@@ -37,7 +37,7 @@ def ask(**changes: object) -> ApplyAsk:
     ("field", "value", "says"),
     [
         ("environment", "", "`environment` cannot be '': string should have at least 1 character"),
-        ("environment", "x" * 1_001, "1,001 characters without a blank"),
+        ("environment", "x" * 1_001, "and 941 more characters"),
         ("gateway", "", "`gateway` cannot be ''"),
         ("plan_id", "", "`plan-id` cannot be ''"),
         ("gateway", "\udcff", "`gateway` cannot be '\\udcff'"),

@@ -11,10 +11,12 @@ from typing import Any
 from sqlmesh.core.console import Console
 from sqlmesh.core.context import Context
 from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
+from sqlmesh.core.plan.common import should_force_rebuild
 from sqlmesh.core.scheduler import Scheduler
 from sqlmesh.core.snapshot import (
     Snapshot,
     SnapshotEvaluator,
+    SnapshotId,
 )
 from sqlmesh.utils.errors import NodeAuditsErrors
 
@@ -26,6 +28,14 @@ def prod_interval_ends(context: Context) -> dict[str, datetime]:
     """
     ends: dict[str, datetime] = context._get_max_interval_end_per_model(context.snapshots, None)
     return ends
+
+
+def previews_forward_only(context: Context) -> bool:
+    """Whether plans of this project compute previews of forward-only models.
+
+    (`_plan_preview_enabled`)
+    """
+    return bool(context._plan_preview_enabled)
 
 
 def keep_model_caps(builder: PlanBuilder) -> None:
@@ -68,6 +78,37 @@ def note_refused_models(builder: PlanBuilder) -> list[str]:
     listening: Any = Noting()
     builder._console = listening
     return refused
+
+
+def inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
+    """Whether a new snapshot starts with the data of the one that it replaces: the same version,
+    and nothing that has to be filled anew. (`PlanBuilder._adjust_snapshot_intervals`)
+    """
+    same = bool(new.version) and old.version_get_or_generate() == new.version
+    return same and new.is_model and old.is_model and not should_force_rebuild(old, new)
+
+
+def first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId, tuple[int, int]]:
+    """What `plan` restates when it is applied for the first time, previews included.
+
+    SQLMesh computes previews of forward-only models whose snapshots are new to the state, so once
+    they are recorded the same plan restates nothing. (`PlanBuilder._build_restatements`)
+    """
+    if builder._restate_models:
+        return dict(plan.restatements)
+    diff = plan.context_diff
+    changed = {
+        s_id: snapshot
+        for s_id, snapshot in diff.snapshots.items()
+        if s_id in diff.added or snapshot.name in diff.modified_snapshots
+    }
+    builder._context_diff = diff.model_copy(update={"new_snapshots": changed})
+    try:
+        return dict(
+            builder._build_restatements(builder._build_dag(), plan._earliest_interval_start)
+        )
+    finally:
+        builder._context_diff = diff
 
 
 def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:

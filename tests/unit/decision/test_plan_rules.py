@@ -103,18 +103,44 @@ def test_r01__a_merge_that_would_fail() -> None:
 # R02
 
 
-def test_r02__a_failing_unit_test() -> None:
-    tests = TestsCheck(
-        status="failed",
-        run=2,
-        failed=1,
-        failures=[TestFailure(name="test_a", model="stg.orders", path=None, message="\n1 != 2\nx")],
+def failing(**parts: object) -> TestsCheck:
+    """Two tests ran, and one of them fails."""
+    values = {"name": "test_a", "model": "stg.orders", "path": "tests/test_a.yaml"}
+    failure = TestFailure.model_validate({**values, "message": "\n1 != 2\nx", **parts})
+    return TestsCheck(status="failed", run=2, failed=1, failures=[failure])
+
+
+@pytest.mark.parametrize(
+    ("parts", "rule", "severity", "why"),
+    [
+        ({"on_base": "passed"}, "R02-test-fails", "blocker", "passes on the base branch"),
+        ({"on_base": "passed", "touched": False}, "R02-test-fails", "blocker", "passes on"),
+        ({"on_base": "absent"}, "R02-test-fails", "blocker", "does not have it"),
+        ({"on_base": "failed"}, "R02-test-failed-before", "low", "fails on the base branch, too"),
+        ({"on_base": "failed", "touched": True}, "R02-test-failed-before", "low", "too"),
+        ({}, "R02-test-fails", "blocker", "is not known"),
+        ({"touched": True}, "R02-test-fails", "blocker", "is not known"),
+        ({"touched": False}, "R02-test-failed-before", "medium", "changes neither the test nor"),
+    ],
+)
+def test_r02__a_failing_unit_test_is_blamed_on_whom_it_concerns(
+    parts: dict[str, object], rule: str, severity: str, why: str
+) -> None:
+    risk = only(judged(checks=checks(tests=failing(**parts))), rule)
+
+    assert (risk.severity, risk.model) == (severity, "stg.orders")
+    assert risk.evidence.startswith("Unit test `test_a` fails: 1 != 2. ")
+    assert why in risk.evidence
+
+
+def test_r02__the_cause_stands_in_the_sentence() -> None:
+    tests = failing(cause="`n`: expected 2, actual 1", on_base="passed")
+
+    text = only(judged(checks=checks(tests=tests)), "R02-test-fails").evidence
+
+    assert text == (
+        "Unit test `test_a` fails: `n`: expected 2, actual 1. It passes on the base branch."
     )
-
-    risk = only(judged(checks=checks(tests=tests)), "R02-test-fails")
-
-    assert (risk.severity, risk.model) == ("blocker", "stg.orders")
-    assert risk.evidence == "Unit test `test_a` fails: 1 != 2"
 
 
 @pytest.mark.parametrize(("blocking", "severity"), [(1, "blocker"), (0, "medium")])
@@ -221,21 +247,35 @@ def test_r05__a_merge_that_alters_a_table_in_place() -> None:
 # R06
 
 
-def test_r06__a_breaking_change_counts_what_follows() -> None:
+def test_r06__a_breaking_change_counts_every_modified_reader() -> None:
     judgement = judged(
         changes=[
             BREAKING,
             changed("mart.a", change="indirect", category="indirect_breaking"),
-            changed("mart.b", change="indirect", category="indirect_non_breaking"),
+            changed("mart.b", change="indirect", category="indirect_non_breaking", kind="VIEW"),
+            changed("mart.c", change="direct", category="non_breaking"),
+            changed("mart.far"),
         ],
-        backfill=[built(), built("mart.a")],
-        lineage=Lineage(edges=[("stg.orders", "mart.a"), ("stg.orders", "mart.b")]),
+        backfill=[
+            built(),
+            built("mart.a"),
+            built("mart.b", action="recreate_view", intervals=1, batches=1),
+            built("mart.c"),
+        ],
+        lineage=Lineage(
+            edges=[
+                ("stg.orders", "mart.a"),
+                ("mart.a", "mart.b"),
+                ("stg.orders", "mart.c"),
+                ("stg.others", "mart.far"),
+            ]
+        ),
     )
 
     risk = only(judgement, "R06-breaking-rebuild")
     assert risk.severity == "high"
-    assert "60 intervals since 2024-01-01" in risk.evidence
-    assert "1 model downstream" in risk.evidence
+    assert "60 intervals since 2024-01-01; 3 models downstream follow" in risk.evidence
+    assert "2 tables among them rebuilt" in risk.evidence
 
 
 def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:
@@ -277,7 +317,13 @@ def test_r07__budget(limit: float | None, expected: dict[str, str]) -> None:
 
 
 def test_r07__an_unknown_cost_is_within_no_budget_and_over_none() -> None:
-    unknown = cost(executor_hours_low=None, executor_hours_mid=None, executor_hours_high=None)
+    unknown = cost(
+        executor_hours_low=None,
+        executor_hours_mid=None,
+        executor_hours_high=None,
+        tables=1,
+        unknown=["stg.orders"],
+    )
 
     judgement = judged(limits=Limits(max_executor_hours=1), cost=unknown, changes=[changed()])
 
@@ -326,7 +372,7 @@ def test_r10__what_was_not_checked_has_not_passed() -> None:
         changes=[changed()],
         checks=missing,
         prod_plan=None,
-        cost=cost(executor_hours_mid=None),
+        cost=cost(executor_hours_mid=None, tables=1, unknown=["stg.orders"]),
     )
 
     gone = [

@@ -11,6 +11,7 @@ from ci_bot.contracts.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.rendering.context import Condition, Override, Refusal, Staleness
 from ci_bot.rendering.outcome import render_apply, render_cleanup
 from ci_bot.rendering.report import render_planning, render_review
+from ci_bot.rendering.terminal import to_terminal
 from tests.factories import (
     HEAD,
     NOW,
@@ -108,8 +109,8 @@ def test_planned__no_tests_are_not_a_pass() -> None:
 
 def test_planned__unknown_cost_is_unknown() -> None:
     text = review(cost=Cost(intervals=1, batches=1, tables_rebuilt=0, basis="no history"))
-    assert "executor-hours unknown: no history" in text
-    assert "0 executor-hours" not in text
+    assert "executor time unknown: no history" in text
+    assert "of executor time" not in text
 
 
 def test_planned__previews_and_reuse_are_kept_apart() -> None:
@@ -330,3 +331,24 @@ def test_laptop__nothing_is_linked_without_a_repository() -> None:
     text = render_review(make_report(), context).text
     assert "](http" not in text
     assert text.startswith("<!-- review -->")
+
+
+def test_state_failure__is_in_the_first_lines_of_comment_and_terminal() -> None:
+    failure = Failure(
+        stage="plan",
+        reason_code="state_unreachable",
+        exit_code=2,
+        message="The state database (postgres) cannot be read: Connection refused",
+        hint="Check `host` and `port`.",
+    )
+    report = make_report(baseline="base-branch", state_failure=failure)
+
+    for phase in ("planned", "no_changes"):
+        text = render_review(report, make_context(phase=phase)).text  # type: ignore[arg-type]
+        top = "\n".join(text.splitlines()[:8])
+        assert "> **The state of `prod` was not read**" in top
+        assert "Connection refused Check `host` and `port`." in top
+    assert "prod's was not read: The state database" in " ".join(
+        to_terminal(report).replace("\n", " ").split()[:40]
+    )
+    assert "was not read" not in render_review(make_report(), make_context()).text

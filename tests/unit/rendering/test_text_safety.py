@@ -225,5 +225,7 @@ def test_redacted__reaches_every_field_that_holds_text() -> None:
         "status",
         "confidence",
         "when",
+        "on_base",
+        "cause",
     }
     assert {key for key, text in texts(marked) if text != "REPLACED"} <= known

@@ -258,7 +258,7 @@ def with_test(before: str | None, after: str | None, path: str = "tests/test_rev
         (TEST + "  vars: {execution_time: '2024-01-01'}\n", {}),
         (
             TEST.replace("amount: 2}]}}", "amount: CURRENT_DATE()}]}}"),
-            {"moving-date-test": "medium"},
+            {"moving-date-test": "medium", "unit-test-weakened": "medium"},
         ),
         (TEST.replace("country: DE", "country: Nowhere"), {"unit-test-weakened": "medium"}),
         (TEST.replace("{country: DE, amount: 2}", "{amount: 2, country: DE}"), {}),

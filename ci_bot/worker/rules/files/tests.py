@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.worker.rules.files.expectations import Shape, lost, new_variables
+from ci_bot.worker.rules.files.unit_test_files import Written, tests_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.pair import renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import plain, short
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
-from ci_bot.worker.rules.yaml_text import load
+from ci_bot.worker.rules.sight import Sight
 
 REMOVED = rule("unit-test-removed", "A unit test was removed", "high", "project")
-WEAKENED = rule(
-    "unit-test-weakened", "A unit test checks less, or something else", "medium", "project"
-)
+WEAKENED = rule("unit-test-weakened", "A unit test checks less than before", "medium", "project")
 MOVING = rule("moving-date-test", "A unit test depends on the day it runs", "medium", "project")
 
 _MOVING = re.compile(
@@ -29,134 +29,123 @@ _MOVING = re.compile(
 )
 
 
-def _tests(text: str | None) -> dict[str, Mapping[str, Any]]:
-    """The test cases of a file by name; nothing where it is no YAML."""
-    if not text:
-        return {}
-    found = load(text)
-    if not isinstance(found, dict):
-        return {}
-    return {
-        str(name): case
-        for name, case in found.items()
-        if isinstance(case, dict) and "model" in case
-    }
+def removed(inputs: RuleInputs) -> Iterator[Sight]:
+    """Tests that are gone or check less, although the model that they tested is still there."""
+    sides = tests_of(inputs)
+    moved = {plain(old): plain(new) for old, new in renamed(inputs)}
+    for test in sides.before:
+        model = _model(inputs.after, test.case.model)
+        tested = _now(test.case.model, moved)
+        if model is None and inputs.loaded and tested == test.case.model:
+            continue  # the model went too, and that is said elsewhere
+        if test.path in sides.unreadable:
+            continue
+        model = model or _model(inputs.after, tested) or _model(inputs.before, test.case.model)
+        yield from _judged(inputs, test, sides.after, tested, model)
+    for path in sorted(sides.unreadable & {test.path for test in sides.before}):
+        yield Sight(
+            WEAKENED,
+            f"`{path}` is no plain YAML any more, so what its tests check cannot be compared.",
+            "the file is plain YAML again, or its owner has compared the tests",
+            path=path,
+            line=1,
+        )
 
 
-def _test_files(inputs: RuleInputs) -> Iterator[str]:
+def _judged(
+    inputs: RuleInputs, test: Written, after: tuple[Written, ...], tested: str, model: Any
+) -> Iterator[Sight]:
+    shape = _shape(inputs, model)
+    case = replace(test.case, model=tested)
+    same_model = [other for other in after if _same_model(other.case.model, tested)]
+    if any(not lost(case, other.case, shape) for other in same_model if other.name != test.name):
+        return  # renamed, moved to another file, or covered by another test
+    named = [other for other in same_model if other.name == test.name]
+    # The same name can stand in several files; the own file comes first.
+    twin = min(named, key=lambda other: other.path != test.path, default=None)
+    if twin is None:
+        yield Sight(
+            REMOVED,
+            f"The unit test `{test.name}` of {short(test.case.model)} is gone, and the model is "
+            "still there.",
+            "the test is back, or its owner says what replaces it",
+            model=model,
+            path=test.path,
+            line=1,
+        )
+        return
+    told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
+    if told:
+        yield Sight(
+            WEAKENED,
+            f"The unit test `{test.name}` checks less than before: {'; '.join(told)}.",
+            "the test is as strict as before, or its owner agrees",
+            model=model,
+            path=twin.path,
+            line=line_of(inputs.text_after(twin.path) or "", (test.name,)),
+        )
+
+
+def _set_anew(inputs: RuleInputs, old: Written, new: Written, model: Any) -> list[str]:
+    """Variables that the test sets now, and that the model read before: it runs another way."""
+    path = inputs.path_of(model) or ""
+    changed = path in (inputs.changed_files or ())
+    text = (inputs.text_before(path) if changed else inputs.text_after(path)) or ""
+    return [
+        f"the variable `{name}` is set to {value} now"
+        for name, value in new_variables(old.case, new.case)
+        if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
+    ]
+
+
+def _now(tested: str, moved: Mapping[str, str]) -> str:
+    """The name of the tested model after the change."""
+    return next((new for old, new in moved.items() if _same_model(old, tested)), tested)
+
+
+def _same_model(one: str, other: str) -> bool:
+    """Whether two names, one of which may lack its catalog, are those of one model."""
+    one, other = plain(one), plain(other)
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
+
+
+def _model(models: Mapping[str, Any], name: str) -> Any:
+    return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
+
+
+def _shape(inputs: RuleInputs, model: Any) -> Shape:
+    """What the tested model and those that it reads have after the change."""
+    if model is None or not inputs.loaded:
+        return Shape()
+    query = getattr(model, "query", None)
+    found = getattr(query, "ctes", None)
+    return Shape(
+        columns=_columns(model),
+        ctes=None if found is None else {cte.alias.lower() for cte in found},
+        upstream={
+            plain(name): columns
+            for name in model.depends_on
+            if name in inputs.after and (columns := _columns(inputs.after[name])) is not None
+        },
+    )
+
+
+def _columns(model: Any) -> set[str] | None:
+    known = model.columns_to_types
+    return None if not known or "*" in known else {column.lower() for column in known}
+
+
+def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
+    """Changed YAML files below a folder `tests`: test files, and what they read."""
     for path in inputs.changed_files or ():
         parts = PurePosixPath(path)
         if parts.suffix.lower() in {".yaml", ".yml"} and "tests" in parts.parts:
             yield path
 
 
-def removed(inputs: RuleInputs) -> Iterator[Sight]:
-    """Test cases that are gone although the model that they tested is still there."""
-    before: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    after: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    for path in _test_files(inputs):
-        before.update({n: (path, c) for n, c in _tests(inputs.text_before(path)).items()})
-        after.update({n: (path, c) for n, c in _tests(inputs.text_after(path)).items()})
-        text = inputs.text_after(path)
-        if text and not _tests(text) and _tests(inputs.text_before(path)):
-            continue
-    moved = {plain(old): plain(new) for old, new in renamed(inputs)}
-    for name, (path, case) in sorted(before.items()):
-        tested = str(case["model"]).lower()
-        model = _model(inputs, tested)
-        if model is None and inputs.loaded and not _moved(tested, moved):
-            continue  # the model went too, and that is said elsewhere
-        if name in after:
-            yield from _weakened(inputs, name, case, after[name], model)
-            continue
-        if any(_equal(case, other) for _, other in after.values()):
-            continue  # renamed
-        yield Sight(
-            REMOVED,
-            f"The unit test `{name}` of {short(tested)} is gone, and the model is still there.",
-            "the test is back, or its owner says what replaces it",
-            model=model,
-            path=path,
-            line=1,
-        )
-
-
-def _moved(tested: str, moved: Mapping[str, str]) -> bool:
-    return any(old.endswith(tested) for old in moved)
-
-
-def _model(inputs: RuleInputs, name: str) -> Any:
-    for side in (inputs.after, inputs.before) if not inputs.loaded else (inputs.after,):
-        for fqn, model in side.items():
-            known = plain(fqn)
-            if known == name or known.endswith(f".{name}"):
-                return model
-    return None
-
-
-def _equal(case: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    keys = ("inputs", "outputs", "vars")
-    return all(case.get(key) == other.get(key) for key in keys)
-
-
-def _weakened(
-    inputs: RuleInputs,
-    name: str,
-    old: Mapping[str, Any],
-    found: tuple[str, Mapping[str, Any]],
-    model: Any,
-) -> Iterator[Sight]:
-    path, new = found
-    told: list[str] = []
-    if not _partial(old) and _partial(new):
-        told.append("it compares some columns only (partial)")
-    if len(_rows(new)) < len(_rows(old)):
-        told.append("it expects fewer rows")
-    elif _lost_rows(old, new):
-        told.append("it expects other values")
-    if set(_parts(old)) - set(_parts(new)):
-        told.append(f"it no longer checks {names(set(_parts(old)) - set(_parts(new)))}")
-    if told:
-        yield Sight(
-            WEAKENED,
-            f"The unit test `{name}` checks otherwise than before: {'; '.join(told)}.",
-            "the test is as strict as before, or its owner agrees",
-            model=model,
-            path=path,
-            line=line_of(inputs.text_after(path) or "", (name,)),
-        )
-
-
-def _rows(case: Mapping[str, Any]) -> list[Any]:
-    part = case.get("outputs")
-    query = part.get("query") if isinstance(part, dict) else None
-    rows = query.get("rows") if isinstance(query, dict) else query
-    return rows if isinstance(rows, list) else []
-
-
-def _lost_rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a row that was expected before is expected no more."""
-    kept = _rows(new)
-    return any(row not in kept for row in _rows(old))
-
-
-def _partial(case: Mapping[str, Any]) -> bool:
-    outputs = case.get("outputs")
-    return isinstance(outputs, dict) and bool(outputs.get("partial"))
-
-
-def _parts(case: Mapping[str, Any]) -> list[str]:
-    outputs = case.get("outputs")
-    if not isinstance(outputs, dict):
-        return []
-    parts = [key for key in ("query",) if key in outputs]
-    ctes = outputs.get("ctes")
-    return parts + (list(ctes) if isinstance(ctes, dict) else [])
-
-
 def moving_dates(inputs: RuleInputs) -> Iterator[Sight]:
     """Dates in tests that follow the clock."""
-    for path in _test_files(inputs):
+    for path in _yaml_files(inputs):
         after = inputs.text_after(path)
         if after is None:
             continue

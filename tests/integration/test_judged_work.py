@@ -1,0 +1,414 @@
+"""How much a change builds, in the environment and in prod, on real plans of SQLMesh."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.plan.stages import BackfillStage
+
+from ci_bot.contracts.identity import PlanFlags
+from ci_bot.contracts.plan import Backfill, ProdPlan, ShortWindow
+from ci_bot.contracts.work import totals
+from ci_bot.worker import (
+    baseline,
+    compat,
+    describe,
+    first_build,
+    history,
+    planning,
+    prod_plan,
+    project,
+    times,
+)
+from ci_bot.worker.names import Names
+from ci_bot.worker.planning import Planned, Wish
+from ci_bot.worker.project import Clock, Place
+from ci_bot.worker.recorder import Recorder
+from ci_bot.worker.short_window import short_window
+from tests.projects import Shop
+from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
+from tests.projects.opened import opened
+
+Edit = tuple[str, str, str]
+MODEL_START = "  start '2024-01-01',\n"
+NO_PREVIEW: Edit = (
+    "config.yaml",
+    "default_gateway: duck",
+    "default_gateway: duck\nplan:\n  enable_preview: false",
+)
+NOT_FORWARD: Edit = ("models/country_sales.sql", ", forward_only true", "")
+NEW_COLUMN: Edit = (
+    "models/orders.sql",
+    "CAST(id AS INT) AS id,",
+    "CAST(id AS INT) AS id, 1 AS one,",
+)
+EDITS: dict[str, list[Edit]] = {
+    "breaking": [DOUBLED],
+    "breaking, no previews": [DOUBLED, NO_PREVIEW],
+    "breaking, nothing forward-only": [DOUBLED, NOT_FORWARD],
+    "new column": [NEW_COLUMN],
+    "new column, no previews": [NEW_COLUMN, NO_PREVIEW],
+    "forward-only model": [("models/country_sales.sql", "SUM(amount)", "SUM(amount + 1)")],
+    "full model": [("models/customers.sql", "SUM(amount)", "SUM(amount * 2)")],
+    "view": [("models/top_customers.sql", "total > 5", "total > 6")],
+    "seed": [("seeds/raw.csv", "1,DE,10", "1,DE,11")],
+    "metadata": [("models/orders.sql", "grain id", "grain id,\n  description 'orders'")],
+    "earlier start": [("models/orders.sql", MODEL_START, "  start '2023-12-01',\n")],
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return write_forward_shop(tmp_path_factory.mktemp("forward"))
+
+
+@pytest.fixture
+def shop(built: Shop, tmp_path: Path) -> Shop:
+    """A copy of the project and of its state, as prod left both."""
+    copy = Shop(tmp_path / "shop")
+    shutil.copytree(built.root, copy.root)
+    copy.edit("config.yaml", str(built.root), str(copy.root))
+    return copy
+
+
+def edit(shop: Shop, *edits: Edit) -> None:
+    for path, before, after in edits:
+        shop.edit(path, before, after)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the worker sees of a plan."""
+
+    context: Any
+    planned: Planned
+    wish: Wish
+
+    @property
+    def names(self) -> Names:
+        return Names(self.context.default_catalog, self.context.default_dialect)
+
+    @property
+    def environment(self) -> list[Backfill]:
+        return describe.backfill(
+            self.planned,
+            first_build.of_environment(self.planned),
+            self.names,
+            reused=lambda snapshot: True,
+        )
+
+    @property
+    def left(self) -> list[Backfill]:
+        return describe.work_left(self.planned, self.names)
+
+    @property
+    def prod(self) -> ProdPlan:
+        return prod_plan.plan_prod(
+            self.context,
+            self.planned,
+            self.names,
+            built=first_build.of_environment(self.planned),
+            estimate=lambda work: history.estimate(work, []),
+        )
+
+    @property
+    def window(self) -> ShortWindow | None:
+        return short_window(
+            self.planned,
+            self.wish,
+            first_build.of_environment(self.planned),
+            self.names,
+            previews=compat.previews_forward_only(self.context),
+        )
+
+    @property
+    def plan_id(self) -> str:
+        identity = planning.identity_of(self.context, self.planned, state_schema_version=1)
+        return identity.plan_id()
+
+    def executed(self) -> dict[str, int]:
+        """Intervals by model, of the stages that an apply would run."""
+        return {
+            self.names.of(snapshot.name): describe.count_intervals(snapshot, intervals)
+            if snapshot.is_incremental
+            else 1
+            for stage in planning.stages_of(self.context, self.planned)
+            if isinstance(stage, BackfillStage)
+            for snapshot, intervals in stage.snapshot_to_intervals.items()
+            if snapshot.is_model
+        }
+
+
+@contextmanager
+def plan(shop: Shop, scratch: Path, flags: PlanFlags | None = None, **wish: Any) -> Iterator[Seen]:
+    scratch.mkdir(exist_ok=True)
+    wished = Wish(environment="pr_7", flags=flags or PlanFlags(), **wish)
+    with opened(scratch, shop.project, write=True) as found:
+        planned = planning.plan_against_prod(found.context, wished)
+        assert planned is not None
+        yield Seen(found.context, planned, wished)
+
+
+@contextmanager
+def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
+    """As `plan`, with the project in `base` for prod, built up to the same day."""
+    wished = Wish(environment="pr_7", flags=PlanFlags())
+    places = [
+        Place((path,), path, scratch / name, scratch, None)
+        for path, name in ((base, "base"), (shop.project, "head"))
+    ]
+    scratch.mkdir()
+    clock = Clock()
+    state, _ = baseline.state_from_base(*places, clock=clock, execution=times.milliseconds(UNTIL))
+    found = project.open_on_state(places[1], state, clock=clock, on_spark_start=lambda: None)
+    try:
+        planned = planning.plan_against_prod(found.context, wished)
+        assert planned is not None
+        yield Seen(found.context, planned, wished)
+    finally:
+        found.close()
+
+
+def counts(work: list[Backfill]) -> dict[str, int]:
+    return {item.model: item.intervals for item in work}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_first_build__is_what_sqlmesh_executes_on_a_first_apply(
+    shop: Shop, tmp_path: Path, name: str
+) -> None:
+    edit(shop, *EDITS[name])
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        planned, left = counts(seen.environment), counts(seen.left)
+
+        assert planned == left
+        assert planned == seen.executed()
+
+
+@pytest.mark.parametrize("name", ["breaking", "new column", "breaking, nothing forward-only"])
+@pytest.mark.parametrize("flags", [PlanFlags(), PlanFlags(preview_start="2024-11-01")])
+def test_first_build__and_the_plan_id_are_the_same_after_the_apply(
+    shop: Shop, tmp_path: Path, name: str, flags: PlanFlags
+) -> None:
+    edit(shop, *EDITS[name])
+    with plan(shop, tmp_path / "first", flags) as seen:
+        before, prod_before = seen.environment, seen.prod.full_backfill
+        plan_id = seen.plan_id
+        set_console(NoopConsole())
+        seen.context.apply(seen.planned.plan)
+
+    with plan(shop, tmp_path / "second", flags) as again:
+        assert again.plan_id == plan_id
+        assert again.environment == before
+        assert again.prod.full_backfill == prod_before
+        assert len(again.left) < len(before)
+
+
+@pytest.mark.parametrize("name", ["breaking", "breaking, nothing forward-only", "new column"])
+def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name: str) -> None:
+    batches = ("models/orders.sql", "(time_column ds)", "(time_column ds, batch_size 100)")
+    edit(shop, *EDITS[name], batches)
+    told: list[tuple[int, int]] = []
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        reviewed = totals(seen.environment)
+        recorder = Recorder(seen.names, lambda message, done, total: told.append((done, total)))
+        for item in seen.left:
+            recorder.expect(item)
+        compat.plan_evaluator(
+            seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
+        ).evaluate(seen.planned.plan.to_evaluatable())
+
+    applied = recorder.applied({})
+    assert totals(applied) == reviewed
+    assert reviewed.views == 1
+    assert {model.model: model.batches for model in applied}["shop.orders"] == (
+        4 if "nothing" in name else 1
+    )
+    assert told[-1] == (reviewed.batches, reviewed.batches)
+
+
+def test_prod__rebuilds_what_the_environment_shortens(shop: Shop, tmp_path: Path) -> None:
+    edit(shop, DOUBLED)
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        assert counts(seen.environment)["shop.orders"] == 1
+        assert counts(seen.prod.full_backfill) == {
+            "shop.orders": DAYS,
+            "shop.customers": 1,
+            "shop.segments": 1,
+            "shop.top_customers": 1,
+        }
+        assert counts(seen.prod.backfill)["shop.orders"] == DAYS - 1
+
+
+def test_prod__selected_models_leave_the_others_to_prod(shop: Shop, tmp_path: Path) -> None:
+    edit(shop, DOUBLED, NOT_FORWARD)
+
+    with plan(shop, tmp_path / "scratch", PlanFlags(select_models=["shop.orders"])) as seen:
+        assert set(counts(seen.environment)) == {"shop.orders"}
+        assert "shop.customers" in counts(seen.prod.backfill)
+
+
+def test_prod__a_model_without_a_start_loses_its_history(shop: Shop, tmp_path: Path) -> None:
+    edit(
+        shop,
+        DOUBLED,
+        NOT_FORWARD,
+        ("models/orders.sql", MODEL_START, ""),
+        ("config.yaml", "  start: 2024-01-01\n", ""),
+    )
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        assert counts(seen.prod.full_backfill)["shop.orders"] == 1
+        assert [(gap.model, gap.start[:10], gap.end[:10]) for gap in seen.prod.lost] == [
+            ("shop.orders", "2024-01-01", "2024-11-30")
+        ]
+
+
+def test_first_build__a_model_without_a_start_begins_where_its_parent_does(
+    shop: Shop, tmp_path: Path
+) -> None:
+    edit(
+        shop,
+        NOT_FORWARD,
+        ("models/country_sales.sql", "SUM(amount)", "SUM(amount + 1)"),
+        ("models/country_sales.sql", MODEL_START, ""),
+        ("config.yaml", "  start: 2024-01-01\n", ""),
+    )
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        assert counts(seen.environment) == {"shop.country_sales": DAYS} == seen.executed()
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_base_branch__is_judged_as_a_prod_that_is_built_up_to_the_same_day(
+    shop: Shop, built: Shop, tmp_path: Path, name: str
+) -> None:
+    edit(shop, *EDITS[name])
+    with plan(shop, tmp_path / "state") as seen:
+        environment, prod, window = seen.environment, seen.prod.full_backfill, seen.window
+
+    with plan_without_state(shop, built.project, tmp_path / "base") as seen:
+        assert counts(seen.environment) == counts(environment)
+        assert counts(seen.prod.full_backfill) == counts(prod)
+        assert seen.window == window
+
+
+@pytest.mark.parametrize(
+    ("edits", "wish", "cause", "models", "start"),
+    [
+        ([DOUBLED], {}, "forward_only_model", ["shop.country_sales"], "2024-11-30"),
+        ([DOUBLED, NOT_FORWARD], {}, None, None, None),
+        ([DOUBLED, NO_PREVIEW], {}, None, None, None),
+        ([DOUBLED], {"start": "2024-11-01"}, "start", [], "2024-11-01"),
+        ([DOUBLED], {"start": "2024-01-01"}, None, None, None),
+        ([DOUBLED, NOT_FORWARD], {"end": "2024-06-30"}, "end", [], None),
+        (
+            [DOUBLED, NOT_FORWARD],
+            {"flags": PlanFlags(min_intervals=5)},
+            "min_intervals",
+            [],
+            "2024-11-26",
+        ),
+        (
+            [DOUBLED, NOT_FORWARD],
+            {"flags": PlanFlags(forward_only=True)},
+            "forward_only_plan",
+            [],
+            "2024-11-30",
+        ),
+        (
+            [
+                DOUBLED,
+                NOT_FORWARD,
+                (
+                    "config.yaml",
+                    "default_gateway: duck",
+                    "default_gateway: duck\nplan:\n  forward_only: true",
+                ),
+            ],
+            {},
+            "forward_only_plan",
+            [],
+            "2024-11-30",
+        ),
+        (
+            [
+                (
+                    "config.yaml",
+                    "default_gateway: duck",
+                    "default_gateway: duck\nvirtual_environment_mode: dev_only",
+                ),
+                DOUBLED,
+            ],
+            {},
+            "virtual_environment_mode",
+            [],
+            "2024-11-30",
+        ),
+        (
+            [
+                NOT_FORWARD,
+                (
+                    "models/orders.sql",
+                    "(time_column ds)",
+                    "(time_column ds, auto_restatement_cron '@weekly')",
+                ),
+            ],
+            {},
+            "auto_restatement",
+            ["shop.orders"],
+            "2024-11-30",
+        ),
+        ([("models/customers.sql", "SUM(amount)", "SUM(amount * 2)")], {}, None, None, None),
+    ],
+)
+def test_short_window__names_what_set_it(
+    shop: Shop,
+    tmp_path: Path,
+    edits: list[Edit],
+    wish: dict[str, Any],
+    cause: str | None,
+    models: list[str] | None,
+    start: str | None,
+) -> None:
+    edit(shop, *edits)
+
+    with plan(shop, tmp_path / "scratch", **wish) as seen:
+        window = seen.window
+
+    if cause is None:
+        assert window is None
+    else:
+        assert window is not None
+        assert (window.cause, window.models) == (cause, models)
+        assert (window.start and window.start[:10]) == start
+
+
+@pytest.mark.parametrize(
+    ("wish", "orders", "country_sales"),
+    [
+        ({}, 1, 1),
+        ({"start": "2024-11-01"}, 30, 30),
+        ({"flags": PlanFlags(preview_start="2024-11-01")}, 1, 30),
+        ({"flags": PlanFlags(min_intervals=5)}, 5, 1),
+    ],
+)
+def test_short_window__only_start_widens_everything(
+    shop: Shop, tmp_path: Path, wish: dict[str, Any], orders: int, country_sales: int
+) -> None:
+    edit(shop, DOUBLED)
+
+    with plan(shop, tmp_path / "scratch", **wish) as seen:
+        found = counts(seen.environment)
+
+    assert (found["shop.orders"], found["shop.country_sales"]) == (orders, country_sales)

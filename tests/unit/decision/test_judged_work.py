@@ -1,0 +1,324 @@
+"""What is judged is the larger of both plans, and every sentence says which one it speaks of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ci_bot.contracts.plan import Backfill, Cost, Gap, Lineage, ProdPlan
+from ci_bot.decision import Limits
+from ci_bot.decision.judged import judged_work
+from tests.unit.decision.facts import (
+    built,
+    changed,
+    cost,
+    facts,
+    judged,
+    only,
+    weights,
+)
+
+BREAKING = changed(category="breaking", kind="INCREMENTAL_BY_TIME_RANGE")
+ONE_DAY: dict[str, Any] = {"start": "2026-11-21T00:00:00Z", "intervals": 1, "batches": 1}
+
+
+def full(*backfill: Backfill, **parts: Any) -> ProdPlan:
+    """A merge that builds this in prod."""
+    return ProdPlan(changes=1, backfill=[], full_backfill=list(backfill), would_fail=False, **parts)
+
+
+def table(model: str, **parts: Any) -> Backfill:
+    """A FULL model's table."""
+    return built(
+        model,
+        kind="FULL",
+        action="full_refresh",
+        start=None,
+        end=None,
+        intervals=1,
+        batches=1,
+        **parts,
+    )
+
+
+def view(model: str, **parts: Any) -> Backfill:
+    return built(
+        model,
+        kind="VIEW",
+        action="recreate_view",
+        start=None,
+        end=None,
+        intervals=1,
+        batches=1,
+        **parts,
+    )
+
+
+def evidence(rule: str = "R06-breaking-rebuild", **parts: Any) -> str:
+    return only(judged(**parts), rule).evidence
+
+
+# ------------------------------------------------------------------------- which plan is judged
+
+
+def test_judged__the_larger_of_both_plans_for_each_model() -> None:
+    found = judged_work(
+        facts(
+            changes=[BREAKING, changed("mart.a"), changed("mart.b"), changed("mart.c")],
+            backfill=[built(**ONE_DAY), built("mart.a"), built("mart.b", preview=True)],
+            prod_plan=full(built(intervals=1_055), built("mart.a"), built("mart.c", intervals=7)),
+        )
+    )
+
+    assert {name: (one.where, one.item.intervals) for name, one in found.models.items()} == {
+        "stg.orders": ("prod", 1_055),
+        "mart.a": ("environment", 60),
+        "mart.b": ("environment", 60),
+        "mart.c": ("prod", 7),
+    }
+    assert [name for name, one in found.models.items() if one.keeps_history] == ["mart.b"]
+
+
+def test_judged__gaps_of_other_models_are_not_this_changes_work() -> None:
+    found = judged_work(
+        facts(
+            changes=[BREAKING],
+            backfill=[built(**ONE_DAY)],
+            prod_plan=full(built(intervals=2), built("other.model", intervals=9_000)),
+        )
+    )
+
+    assert set(found.models) == {"stg.orders"}
+    assert (found.total.intervals, found.where) == (2, "prod")
+
+
+def test_judged__the_total_is_one_plans_and_counts_tables() -> None:
+    found = judged_work(
+        facts(
+            changes=[BREAKING, changed("mart.view")],
+            backfill=[built(intervals=60), view("mart.view")],
+            prod_plan=full(built(intervals=59), view("mart.view")),
+        )
+    )
+
+    assert (found.total.intervals, found.total.tables, found.total.views) == (60, 1, 1)
+    assert found.where == "environment"
+
+
+# -------------------------------------------------------------------------------- R06's sentence
+
+
+def test_r06__a_short_window_does_not_hide_what_prod_builds() -> None:
+    text = evidence(
+        changes=[BREAKING],
+        backfill=[built(**ONE_DAY)],
+        prod_plan=full(built(intervals=1_055)),
+    )
+
+    assert (
+        "the table is built again, 1,055 intervals since 2024-01-01, in prod after the merge "
+        "(`pr_7` gets 1)" in text
+    )
+
+
+def test_r06__a_full_model_is_rebuilt_although_the_environment_only_previews_it() -> None:
+    text = evidence(
+        changes=[changed(category="breaking")],
+        backfill=[table("stg.orders", preview=True, reused_in_prod=False)],
+        prod_plan=full(table("stg.orders")),
+    )
+
+    assert "the whole table is built again" in text
+    assert "history stays" not in text
+
+
+def test_r06__history_stays_where_prod_builds_nothing() -> None:
+    text = evidence(
+        changes=[BREAKING],
+        backfill=[built(**ONE_DAY, preview=True, reused_in_prod=False)],
+        prod_plan=full(),
+    )
+
+    assert "a preview of 1 interval is built in `pr_7`, and history stays" in text
+
+
+@pytest.mark.parametrize(
+    "plan", [None, ProdPlan(changes=1, backfill=[], would_fail=True, failure="it fails")]
+)
+def test_r06__says_nothing_of_history_where_prod_is_not_known(plan: ProdPlan | None) -> None:
+    text = evidence(
+        changes=[BREAKING],
+        backfill=[built(**ONE_DAY, preview=True, reused_in_prod=False)],
+        prod_plan=plan,
+    )
+
+    assert "what prod builds after the merge is not known" in text
+    assert "history stays" not in text
+
+
+def test_r06__readers_are_named_by_what_happens_to_each() -> None:
+    text = evidence(
+        changes=[
+            BREAKING,
+            changed("mart.full", change="indirect", category="indirect_breaking"),
+            changed("mart.view", change="indirect", category="indirect_breaking"),
+            changed("mart.forward", change="indirect", category="forward_only"),
+        ],
+        backfill=[
+            built(**ONE_DAY),
+            table("mart.full", preview=True),
+            view("mart.view", preview=True),
+            built("mart.forward", **ONE_DAY, preview=True),
+        ],
+        prod_plan=full(built(intervals=1_055), table("mart.full"), view("mart.view")),
+        lineage=Lineage(
+            edges=[
+                ("stg.orders", "mart.full"),
+                ("mart.full", "mart.view"),
+                ("stg.orders", "mart.forward"),
+            ]
+        ),
+    )
+
+    assert "3 models downstream follow" in text
+    assert "1 table among them rebuilt; history stays in `mart.forward`" in text
+
+
+def test_r06__no_reader_changes() -> None:
+    text = evidence(changes=[BREAKING], backfill=[built()], prod_plan=full(built()))
+
+    assert text.endswith("60 intervals since 2024-01-01; no other model changes with it.")
+
+
+# ------------------------------------------------------------------------------ limits and batches
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(1_055, None), (1_054, "1,055 intervals to build in prod after")]
+)
+def test_interval_limit__holds_for_prod_too(limit: int, expected: str | None) -> None:
+    judgement = judged(
+        limits=Limits(max_intervals=limit),
+        changes=[BREAKING],
+        backfill=[built(**ONE_DAY)],
+        prod_plan=full(built(intervals=1_055)),
+    )
+
+    if expected is None:
+        assert "R06-interval-limit" not in weights(judgement)
+    else:
+        assert expected in only(judgement, "R06-interval-limit").evidence
+
+
+def test_interval_limit__views_are_no_intervals() -> None:
+    judgement = judged(
+        limits=Limits(max_intervals=60),
+        changes=[BREAKING, changed("mart.view")],
+        backfill=[built(), view("mart.view")],
+    )
+
+    assert "R06-interval-limit" not in weights(judgement)
+
+
+def test_batches__one_job_in_prod() -> None:
+    judgement = judged(
+        changes=[BREAKING],
+        backfill=[built(**ONE_DAY)],
+        prod_plan=full(built(intervals=1_055, batches=1)),
+    )
+
+    risk = only(judgement, "batch-size-missing")
+    assert (risk.severity, risk.evidence) == (
+        "medium",
+        "One job computes 1,055 intervals in prod after the merge.",
+    )
+
+
+# ------------------------------------------------------------------------------------- the budget
+
+
+def hours(middle: float | None, **parts: Any) -> Cost:
+    spread = {"executor_hours_low": middle, "executor_hours_high": middle}
+    return cost(executor_hours_mid=middle, **spread, **parts)
+
+
+def test_budget__holds_for_prod_too() -> None:
+    judgement = judged(
+        limits=Limits(max_executor_hours=10), cost=hours(0.01), prod_plan=full(cost=hours(14.2))
+    )
+
+    assert only(judgement, "R07-over-budget").evidence == (
+        "About 14 h 12 min of executor time in prod after the merge; the limit is 10 h."
+    )
+    assert judgement.decision == "no_go"
+
+
+def test_budget__the_known_part_of_an_estimate_is_enough_to_exceed_it() -> None:
+    part = hours(11.0, tables=4, unknown=["mart.a", "mart.b", "mart.c"])
+
+    text = only(judged(limits=Limits(max_executor_hours=10), cost=part), "R07-over-budget").evidence
+
+    assert text.startswith("At least 11 h of executor time in `pr_7` (3 of 4 tables have no ")
+
+
+def test_budget__an_incomplete_estimate_within_it_proves_nothing() -> None:
+    part = hours(20 / 3_600, tables=4, unknown=["mart.a", "mart.b", "mart.c"])
+
+    judgement = judged(limits=Limits(max_executor_hours=10), cost=part, changes=[changed()])
+
+    text = only(judgement, "R07-not-known").evidence
+    assert "cannot be told: at least 20 s is expected (3 of 4 tables" in text
+    assert "R10-not-checked" in weights(judgement)
+
+
+def test_budget__a_complete_estimate_within_it_is_silent() -> None:
+    judgement = judged(
+        limits=Limits(max_executor_hours=10),
+        cost=hours(1.0, tables=4),
+        prod_plan=full(cost=hours(2.0, tables=4)),
+    )
+
+    assert weights(judgement) == {}
+
+
+# ---------------------------------------------------------------- what prod loses, and metadata
+
+
+def test_history_lost__is_high_and_names_the_range() -> None:
+    lost = Gap(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-11-30T00:00:00Z")
+
+    judgement = judged(changes=[BREAKING], backfill=[built(**ONE_DAY)], prod_plan=full(lost=[lost]))
+
+    risk = only(judgement, "R06-history-lost")
+    assert (risk.severity, risk.model, risk.path) == ("high", "stg.orders", BREAKING.path)
+    assert "holds 2024-01-01 to 2024-11-30" in risk.evidence
+
+
+def test_history_lost__of_the_base_branch_is_not_this_pull_requests() -> None:
+    lost = Gap(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-11-30T00:00:00Z")
+
+    judgement = judged(
+        changes=[changed(category="breaking", from_base=True)], prod_plan=full(lost=[lost])
+    )
+
+    assert weights(judgement) == {"base-drift": "info"}
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"),
+    [
+        ([], True),
+        (
+            [Gap(model="stg.orders", start="2024-02-01T00:00:00Z", end="2024-02-02T00:00:00Z")],
+            False,
+        ),
+    ],
+)
+def test_metadata__that_makes_prod_build_more_is_told(gaps: list[Gap], expected: bool) -> None:
+    judgement = judged(
+        changes=[changed(change="metadata", category="metadata")],
+        prod_plan=full(built(intervals=365), gaps=gaps),
+    )
+
+    assert ("R06-metadata-backfill" in weights(judgement)) is expected
