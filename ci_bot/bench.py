@@ -35,13 +35,20 @@ from ci_bot.process.environment import (
     WorkerVariables,
     build,
     parse_worker_variables,
+    with_python_path,
 )
 from ci_bot.process.git import Git
 from ci_bot.process.launch import Identity, Launch
 from ci_bot.process.requirements import install_requirements
 from ci_bot.process.run import run_worker
 from ci_bot.process.signals import CancelToken
-from ci_bot.process.workspace import Workspace, inside, private_workspace, project_paths
+from ci_bot.process.workspace import (
+    Workspace,
+    inside,
+    private_workspace,
+    project_paths,
+    search_path,
+)
 from ci_bot.redaction import Redactor
 from ci_bot.surroundings import Surroundings
 
@@ -56,6 +63,7 @@ class BenchOptions:
         checkout: The repository's root.
         projects: Project directories, relative to `checkout`.
         requirements: A file of the project's own pins, relative to `checkout`.
+        python_path: Directories in which the project's Python modules are found; in `checkout`.
         worker_env: The input of that name.
         own_machine: The project is the user's own, on the user's own machine: it sees the user's
             environment, as it would under `sqlmesh`. In a workflow it sees what is named.
@@ -66,6 +74,7 @@ class BenchOptions:
     projects: tuple[str, ...]
     gateway: str | None = None
     requirements: str | None = None
+    python_path: tuple[str, ...] = ()
     worker_env: str = ""
     timeout_minutes: int = 60
     own_machine: bool = False
@@ -95,6 +104,7 @@ class Bench:
         cancel: CancelToken,
         listener: Listener,
         projects: list[str],
+        python_path: list[str],
     ) -> None:
         self._options = options
         self._workspace = workspace
@@ -105,11 +115,14 @@ class Bench:
         self._installed = False
         self.redactor = redactor
         self.projects = projects
+        self.python_path = python_path
         self.git = Git(options.checkout, private=workspace.channel)
 
     @property
     def workplace(self) -> Workplace:
-        return self._workspace.workplace()
+        return self._workspace.workplace(
+            [self._workspace.repository / path for path in self.python_path]
+        )
 
     @property
     def project_directories(self) -> list[str]:
@@ -158,7 +171,7 @@ class Bench:
         held = [path for path in paths if self.git.content(commit, path) is not None]
         if not held:
             return None
-        target = self._workspace.base.with_name("before")
+        target = self._workspace.before
         shutil.rmtree(target, ignore_errors=True)
         self.git.export(commit, held, target, identity=self._workspace.identity)
         return str(target)
@@ -168,8 +181,8 @@ class Bench:
         """Where `export_base` has written the base branch's tree."""
         return str(self._workspace.base)
 
-    def review(self, ask: ReviewAsk) -> ReviewFacts | Failure:
-        return self._ask(ask, ReviewFacts)
+    def review(self, ask: ReviewAsk) -> ReviewFacts | FailedAnswer:
+        return self._answer(ask, ReviewFacts)
 
     def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
         return self._ask(ask, ApplyDocument)
@@ -187,6 +200,10 @@ class Bench:
         return self._ask(ask, DoctorDocument)
 
     def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
+        answer = self._answer(ask, expected)
+        return answer.failure if isinstance(answer, FailedAnswer) else answer
+
+    def _answer(self, ask: AnyAsk, expected: type[Answer]) -> Answer | FailedAnswer:
         self._cancel.check()
         self._install_requirements()
         answer = run_worker(
@@ -200,9 +217,7 @@ class Bench:
             clock=self._around.monotonic,
             on_cancel=self._listener.on_cancel,
         )
-        if isinstance(answer, FailedAnswer):
-            return answer.failure
-        if not isinstance(answer, expected):
+        if not isinstance(answer, expected | FailedAnswer):
             raise WorkerFailed(
                 "The worker answered another question than the one that was asked.",
                 hint="If the pull request changes code that runs on load, look there first.",
@@ -246,6 +261,7 @@ def open_bench(
     user = around.worker_user
     identity = Identity(uid=user.uid, gid=user.gid) if user else None
     projects = project_paths(options.checkout, list(options.projects))
+    python_path = search_path(options.checkout, options.python_path)
     variables = parse_worker_variables(options.worker_env)
     with (
         private_workspace(
@@ -265,16 +281,18 @@ def open_bench(
             path=CONTAINER_PATH if identity else around.environ.get("PATH", CONTAINER_PATH),
             fixed={"JAVA_HOME": user.java_home} if user else None,
         )
+        searched = [str(workspace.repository / path) for path in python_path]
         redactor = Redactor(
             [*options.secrets, *credentials(environment.variables, variables.asks_for)]
         )
         launch = Launch(
             python=around.python,
-            environment=environment.variables,
-            directory=_start_directory(workspace, around, identity),
+            environment=with_python_path(environment.variables, searched),
+            directory=_start_directory(workspace, around, identity, projects),
             channel_directory=workspace.channel,
             search_path=(str(Path(__file__).parent.parent),),
             identity=identity,
+            places=workspace.places(),
             in_container=identity is not None,
             guarded=(*DOCKER_SOCKETS, *command_files(around.environ)),
         )
@@ -287,12 +305,22 @@ def open_bench(
             cancel=cancel,
             listener=listener,
             projects=projects,
+            python_path=python_path,
         )
 
 
-def _start_directory(workspace: Workspace, around: Surroundings, identity: Identity | None) -> Path:
-    """Where relative paths of a configuration start; as with `sqlmesh -p`, where the user is."""
-    return workspace.repository if identity else around.directory
+def _start_directory(
+    workspace: Workspace, around: Surroundings, identity: Identity | None, projects: list[str]
+) -> Path:
+    """Where relative paths of the project begin.
+
+    As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
+    project's directory, from which most teams start `sqlmesh`, or the root of the checkout where
+    several projects are loaded together.
+    """
+    if identity is None:
+        return around.directory
+    return workspace.repository / (projects[0] if len(projects) == 1 else ".")
 
 
 def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:

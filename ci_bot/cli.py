@@ -26,6 +26,12 @@ _PROJECT = click.option(
     help="Directory of a SQLMesh project; repeat it for several projects on one state.",
 )
 _GATEWAY = click.option("--gateway", help="SQLMesh gateway; the project's default otherwise.")
+_PYTHON_PATH = click.option(
+    "--python-path",
+    multiple=True,
+    metavar="DIR",
+    help="Directory of the checkout with Python modules of the project, as in PYTHONPATH; repeat.",
+)
 _OUTPUT = click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -74,6 +80,7 @@ def run() -> None:
     help="What prod is taken to be.",
 )
 @click.option("--base-ref", help="The base branch, for base-branch and for the list of changes.")
+@_PYTHON_PATH
 @_WORKER_ENV
 @_OUTPUT
 @_FORMAT
@@ -97,6 +104,7 @@ def review(**options: Any) -> None:
 @click.option("--forward-only", is_flag=True)
 @click.option("--include-unmodified", is_flag=True, help="Views for unmodified models, too.")
 @click.option("--allow-destructive", multiple=True, metavar="M")
+@_PYTHON_PATH
 @_WORKER_ENV
 @_OUTPUT
 @_FORMAT
@@ -120,6 +128,7 @@ def apply(**options: Any) -> None:
     help="What happens to the physical tables of a PR that was not merged.",
 )
 @click.option("--merged/--unmerged", default=None, help="How the PR ended.")
+@_PYTHON_PATH
 @_WORKER_ENV
 @_OUTPUT
 @_FORMAT
@@ -142,6 +151,7 @@ def cleanup(**options: Any) -> None:
     show_default=True,
     help="The most environments that are removed.",
 )
+@_PYTHON_PATH
 @_WORKER_ENV
 def sweep(**options: Any) -> None:
     """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
@@ -153,6 +163,7 @@ def sweep(**options: Any) -> None:
 @commands.command()
 @_PROJECT
 @_GATEWAY
+@_PYTHON_PATH
 @_WORKER_ENV
 @click.option(
     "--format",

@@ -43,12 +43,13 @@ def review_locally(
     environment: str,
     baseline: BaselineChoice,
     base_ref: str | None,
+    python_path: tuple[str, ...],
     worker_env: str,
     output: Path | None,
     form: Format,
 ) -> int:
     """`ci-bot review`."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    with local_bench(around, projects, gateway, worker_env, python_path) as bench:
         commits = local_commits(bench, base_ref)
         report = reviewing.review(
             bench,
@@ -57,6 +58,7 @@ def review_locally(
                 owner=owner(run_owner(None, origin_of(bench))),
                 commits=commits,
                 baseline=baseline,
+                python_path=python_path,
             ),
             planned_at=around.timestamp(),
         )
@@ -86,12 +88,13 @@ def apply_locally(
     forward_only: bool,
     include_unmodified: bool,
     allow_destructive: tuple[str, ...],
+    python_path: tuple[str, ...],
     worker_env: str,
     output: Path | None,
     form: Format,
 ) -> int:
     """`ci-bot apply`."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    with local_bench(around, projects, gateway, worker_env, python_path) as bench:
         document = applying.apply(
             bench,
             applying.ApplyOptions(
@@ -128,12 +131,13 @@ def cleanup_locally(
     environment_prefix: str,
     reclaim: str,
     merged: bool | None,
+    python_path: tuple[str, ...],
     worker_env: str,
     output: Path | None,
     form: Format,
 ) -> int:
     """`ci-bot cleanup`."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    with local_bench(around, projects, gateway, worker_env, python_path) as bench:
         document = cleaning.cleanup(
             bench,
             cleaning.CleanupOptions(
@@ -198,6 +202,7 @@ def local_bench(
     projects: tuple[str, ...],
     gateway: str | None,
     worker_env: str,
+    python_path: tuple[str, ...],
     *,
     secrets: tuple[str, ...] = (),
 ) -> Iterator[Bench]:
@@ -216,6 +221,7 @@ def local_bench(
         checkout=root,
         projects=relative,
         gateway=gateway,
+        python_path=tuple(str(around.directory / path) for path in python_path),
         worker_env=worker_env,
         own_machine=True,
         secrets=secrets,

@@ -15,11 +15,12 @@ def doctor_locally(
     *,
     projects: tuple[str, ...],
     gateway: str | None,
+    python_path: tuple[str, ...],
     worker_env: str,
     form: Format,
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
-    with local_bench(around, projects, gateway, worker_env) as bench:
+    with local_bench(around, projects, gateway, worker_env, python_path) as bench:
         document = bench.redactor.document(
             examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
         )

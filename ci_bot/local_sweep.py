@@ -20,6 +20,7 @@ def sweep_locally(
     environment_prefix: str,
     dry_run: bool,
     max_deletions: int,
+    python_path: tuple[str, ...],
     worker_env: str,
 ) -> int:
     """`ci-bot sweep`. Returns the exit code.
@@ -28,7 +29,7 @@ def sweep_locally(
         BadInput: there is no token, or no repository to ask about; nothing was looked at.
     """
     token = token_of(around.environ)
-    with local_bench(around, projects, gateway, worker_env, secrets=(token,)) as bench:
+    with local_bench(around, projects, gateway, worker_env, python_path, secrets=(token,)) as bench:
         repository = repository_of(around.environ, origin_of(bench))
         github = GitHubClient(
             repository=repository,

@@ -106,6 +106,7 @@ class Inputs:
     )
     baseline: Baseline = _input("auto", _one_of("auto", "state", "base-branch"))
     requirements: str | None = _input(None, _text)
+    python_path: tuple[str, ...] = _input((), _lines)
     worker_env: str = _input("", str)
     select_model: tuple[str, ...] = _input((), _names)
     restate_model: tuple[str, ...] = _input((), _names)

@@ -35,6 +35,10 @@ class Workplace(Contract):
     )
     cache_dir: Name
     scratch_dir: Name
+    python_path: list[Name] = Field(
+        default_factory=list,
+        description="Directories of the checkout where the project's Python modules are found.",
+    )
 
 
 class _Ask(Contract):
@@ -49,8 +53,12 @@ class ReviewAsk(_Ask):
     activity: Literal["review"] = "review"
     environment: Name
     baseline: BaselineChoice = "auto"
+    base_repository: Name | None = Field(
+        default=None, description="Root of the base branch's tree, if exported."
+    )
     base_projects: list[Name] = Field(
-        default_factory=list, description="The base branch's project directories, if exported."
+        default_factory=list,
+        description="The project directories below it; those that the base branch has.",
     )
     changed_files: list[Name] | None = Field(
         default=None,
@@ -123,6 +131,13 @@ class FailedAnswer(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["failure"] = "failure"
     failure: Failure
+    failures: list[Failure] = Field(
+        default_factory=list,
+        description="Where the project does not load: everything that was found, not the first.",
+    )
+    base_failures: list[Failure] | None = Field(
+        default=None, description="The same of the base branch; null where it was not loaded."
+    )
 
 
 AnyAnswer = (

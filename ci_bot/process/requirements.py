@@ -96,11 +96,14 @@ def install_requirements(
     launch.check(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
     check_requirements(root, os.path.relpath(file.resolve(), root))
+    # Modules of the project must not get in pip's way.
+    inherited = launch.environment.get("PYTHONPATH")
+    plain = {name: value for name, value in launch.environment.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
         try:
             ended = supervise(
                 caged(launch, [str(overlay), str(file)], script=_SCRIPT),
-                launch=launch,
+                launch=replace(launch, environment=plain),
                 watch=Watch(
                     on_log=on_log,
                     on_progress=lambda _message: None,
@@ -125,7 +128,8 @@ def install_requirements(
             reason_code="requirements_failed",
         )
     # For the Python processes that Spark starts; the worker itself ignores the variable.
-    environment = {**launch.environment, "PYTHONPATH": str(overlay)}
+    searched = os.pathsep.join([*([inherited] if inherited else []), str(overlay)])
+    environment = {**plain, "PYTHONPATH": searched}
     return replace(launch, overlay=overlay, environment=environment)
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ci_bot.contracts.messages import ASK, Progress
 from ci_bot.errors import Cancelled, WorkerFailed
+from ci_bot.places import Places
 from ci_bot.process.answer import Answer, AnswerRefusedError, Ask, read_answer
-from ci_bot.process.launch import MIB, Launch, Limits
+from ci_bot.process.launch import MIB, Launch
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.supervisor import Watch, supervise
 from ci_bot.process.watcher import Ended
@@ -84,8 +85,10 @@ def run_worker(
                 caged(launch, [str(request.fileno()), str(answer.fileno()), "{progress}"]),
                 launch=launch,
                 watch=Watch(
-                    on_log=on_log,
-                    on_progress=lambda message: on_progress(redactor.document(message)),
+                    on_log=lambda line: on_log(launch.places.text(line)),
+                    on_progress=lambda message: on_progress(
+                        redactor.document(launch.places.document(message))
+                    ),
                     on_cancel=on_cancel,
                     redactor=redactor,
                     cancel=cancel,
@@ -99,9 +102,7 @@ def run_worker(
             raise not_started(launch, error) from error
         size = os.fstat(answer.fileno()).st_size
         raw = os.pread(answer.fileno(), min(size, launch.limits.answer_bytes + 1), 0)
-    return _judge(
-        raw, ended, ask=ask, limits=launch.limits, seconds=deadline_seconds, cancel=cancel
-    )
+    return _judge(raw, ended, ask=ask, launch=launch, seconds=deadline_seconds, cancel=cancel)
 
 
 def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = None) -> list[str]:
@@ -131,11 +132,12 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
 
 
 def _judge(
-    raw: bytes, ended: Ended, *, ask: Ask, limits: Limits, seconds: float, cancel: CancelToken
+    raw: bytes, ended: Ended, *, ask: Ask, launch: Launch, seconds: float, cancel: CancelToken
 ) -> Answer:
+    limits = launch.limits
     if len(raw) > limits.answer_bytes or ended.stopped == "answer_size":
         raise _refused(f"it is larger than {limits.answer_bytes / MIB:.0f} MiB")
-    answer, refusal = _read(raw, ask)
+    answer, refusal = _read(raw, ask, launch.places)
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
             f"The run was {cancel.word}; the worker was stopped.",
@@ -168,9 +170,9 @@ def _judge(
     )
 
 
-def _read(raw: bytes, ask: Ask) -> tuple[Answer | None, str]:
+def _read(raw: bytes, ask: Ask, places: Places) -> tuple[Answer | None, str]:
     try:
-        return read_answer(raw, ask), ""
+        return places.document(read_answer(raw, ask)), ""
     except AnswerRefusedError as refusal:
         return None, str(refusal)
 

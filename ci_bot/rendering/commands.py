@@ -15,7 +15,7 @@ def reproduce(report: Report, context: CommentContext) -> str:
     lines = []
     if context.pr_number is not None:
         lines.append(f"git fetch origin pull/{context.pr_number}/merge && git checkout FETCH_HEAD")
-    projects = " ".join(f"--project {_quoted(path)}" for path in report.project.paths)
+    projects = _projects(report)
     gateway = f" --gateway {_quoted(report.project.gateway)}" if report.project.gateway else ""
     baseline = "" if report.baseline == "state" else " --baseline base-branch"
     environment = f"--environment {_quoted(report.environment)}"
@@ -25,7 +25,7 @@ def reproduce(report: Report, context: CommentContext) -> str:
 
 def apply(report: Report) -> str:
     """The apply of exactly this plan on a laptop."""
-    projects = " ".join(f"--project {_quoted(path)}" for path in report.project.paths)
+    projects = _projects(report)
     environment = _quoted(report.environment)
     return f"ci-bot apply {projects} --environment {environment} --plan-id {short(report.plan_id)}"
 
@@ -39,6 +39,12 @@ def restatement(report: Report) -> str:
     end = words.last_day(window.end) if window and window.end else "END"
     restated = " ".join(f"--restate-model {model}" for model in models)
     return f"sqlmesh plan prod {restated} --start {_quoted(start)} --end {_quoted(end)}"
+
+
+def _projects(report: Report) -> str:
+    options = [f"--project {_quoted(path)}" for path in report.project.paths]
+    options += [f"--python-path {_quoted(path)}" for path in report.project.python_path]
+    return " ".join(options)
 
 
 def _quoted(text: str) -> str:

@@ -26,6 +26,7 @@ from ci_bot.worker.stopping import Stop
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
 SMALL_PROJECT_FILES = 150
+_CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
 
@@ -75,8 +76,10 @@ def perform(
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
     """
-    from ci_bot.worker import java
+    from ci_bot.worker import java, search_path
     from ci_bot.worker.project import Clock
+
+    search_path.use(ask.workplace.python_path)
 
     def progress(
         phase: str, message: str, done: int | None = None, total: int | None = None
@@ -119,23 +122,22 @@ def perform(
 
 def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
-    from ci_bot.worker.problems import failure_of
+    from ci_bot.worker.problems import NotLoaded, failure_of
 
+    if isinstance(error, NotLoaded):
+        return FailedAnswer(
+            failure=error.failures[0],
+            failures=list(error.failures),
+            base_failures=None if error.base is None else list(error.base),
+        )
     stage = {"review": "plan", "list": "sweep"}.get(ask.activity, ask.activity)
+    if isinstance(error, BotError) and error.reason_code in _CONFIGURATION:
+        stage = "configuration"
     if not isinstance(error, BotError):
         # The whole story goes to the log, which is masked; the reader gets the sentence.
         sys.excepthook(type(error), error, error.__traceback__)
-    # SQLMesh names the place and what is wrong there; all else has no cure that we could name.
-    from_sqlmesh = type(error).__module__.startswith("sqlmesh.")
     return FailedAnswer(
-        failure=failure_of(
-            error,
-            stage=stage,
-            repository=Path(ask.workplace.repository),
-            hint="Correct it and push; `sqlmesh info` shows the same locally."
-            if from_sqlmesh
-            else None,
-        )
+        failure=failure_of(error, stage=stage, repository=Path(ask.workplace.repository))
     )
 
 
