@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,7 +288,11 @@ def open_bench(
         launch = Launch(
             python=around.python,
             environment=with_python_path(environment.variables, searched),
-            directory=_start_directory(workspace, around, identity, projects),
+            directory=start_directory(
+                workspace.repository,
+                projects,
+                user=around.directory if options.own_machine else None,
+            ),
             channel_directory=workspace.channel,
             search_path=(str(Path(__file__).parent.parent),),
             identity=identity,
@@ -309,18 +313,21 @@ def open_bench(
         )
 
 
-def _start_directory(
-    workspace: Workspace, around: Surroundings, identity: Identity | None, projects: list[str]
-) -> Path:
+def start_directory(repository: Path, projects: Sequence[str], *, user: Path | None) -> Path:
     """Where relative paths of the project begin.
 
     As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
     project's directory, from which most teams start `sqlmesh`, or the root of the checkout where
     several projects are loaded together.
+
+    Args:
+        repository: What the worker takes for the checkout.
+        projects: Relative to it.
+        user: Where the user is; None in a workflow.
     """
-    if identity is None:
-        return around.directory
-    return workspace.repository / (projects[0] if len(projects) == 1 else ".")
+    if user is not None:
+        return user
+    return repository / projects[0] if len(projects) == 1 else repository
 
 
 def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -96,14 +96,11 @@ def install_requirements(
     launch.check(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
     check_requirements(root, os.path.relpath(file.resolve(), root))
-    # Modules of the project must not get in pip's way.
-    inherited = launch.environment.get("PYTHONPATH")
-    plain = {name: value for name, value in launch.environment.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
         try:
             ended = supervise(
                 caged(launch, [str(overlay), str(file)], script=_SCRIPT),
-                launch=replace(launch, environment=plain),
+                launch=launch,
                 watch=Watch(
                     on_log=on_log,
                     on_progress=lambda _message: None,
@@ -128,8 +125,11 @@ def install_requirements(
             reason_code="requirements_failed",
         )
     # For the Python processes that Spark starts; the worker itself ignores the variable.
-    searched = os.pathsep.join([*([inherited] if inherited else []), str(overlay)])
-    environment = {**plain, "PYTHONPATH": searched}
+    searched = [launch.environment.get("PYTHONPATH", ""), str(overlay)]
+    environment = {
+        **launch.environment,
+        "PYTHONPATH": os.pathsep.join(path for path in searched if path),
+    }
     return replace(launch, overlay=overlay, environment=environment)
 
 

@@ -153,6 +153,8 @@ class BaseBranch:
 
 def _load_base(place: Place, head: Place, state: Path, execution: int) -> dict[str, Any]:
     """What `Base` is made from, as JSON values. Runs in the process of its own."""
+    if not place.projects:
+        return {"config": None, "failures": []}
     search_path.move(head.python_path, head.repository, place.repository)
     try:
         context = _opened(place)
