@@ -21,12 +21,12 @@ from ci_bot.contracts.plan import (
 )
 from ci_bot.contracts.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.decision import (
-    Blame,
     BotFacts,
     ChangedFile,
     Limits,
     blame,
     code_that_runs_on_load,
+    in_one,
     judge,
 )
 from ci_bot.process.git import ChangedFile as GitFile
@@ -36,7 +36,6 @@ from ci_bot.process.git import Git
 _STATE_FAILURES = ("state_unreachable", "bad_config")
 # Failures that a base branch may have as well.
 _LOADING = ("configuration", "load")
-OTHERS_SHOWN = 5
 # A report holds so many failures of the base branch.
 BASE_FAILURES = 20
 
@@ -198,24 +197,10 @@ def _ask_base(
     paths = None if changed is None else [file.path for file in changed]
     found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
     if found.new:
-        told = _with_others(found, base_is_broken=bool(answer.base_failures))
+        told = in_one(found, base_is_broken=bool(answer.base_failures))
         return _failed(told, bench, options), "base-branch"
     facts = unplanned_facts(found.old, options, projects=bench.projects, gateway=bench.gateway)
     return facts, facts.baseline
-
-
-def _with_others(found: Blame, *, base_is_broken: bool) -> Failure:
-    """The first of the pull request's own failures, with the names of the others."""
-    first = found.new[0]
-    also = sorted({failure.path for failure in found.new[1:] if failure.path} - {first.path})
-    lines = [first.message]
-    if also:
-        rest = f" and {len(also) - OTHERS_SHOWN} more" if len(also) > OTHERS_SHOWN else ""
-        lines.append(f"Also failing: {', '.join(also[:OTHERS_SHOWN])}{rest}.")
-    if base_is_broken:
-        same = f"; {len(found.old)} of its failures are here unchanged" if found.old else ""
-        lines.append(f"The base branch does not load either{same}.")
-    return first.model_copy(update={"message": "\n\n".join(lines)})
 
 
 def _ask(

@@ -7,7 +7,7 @@ sentence that says when it clears. The rules judge the change and not the estate
 
 from __future__ import annotations
 
-from ci_bot.decision.blame import Blame, blame
+from ci_bot.decision.blame import Blame, blame, in_one
 from ci_bot.decision.code_on_load import ChangedFile, code_that_runs_on_load
 from ci_bot.decision.diffs import diff_risks
 from ci_bot.decision.exits import FailOn, exit_code
@@ -26,5 +26,6 @@ __all__ = [
     "decide",
     "diff_risks",
     "exit_code",
+    "in_one",
     "judge",
 ]

@@ -15,6 +15,7 @@ from ci_bot.contracts.base import Failure
 
 # What differs between two processes that fail alike.
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+OTHERS_SHOWN = 5
 # Documentation and the like, which no part of SQLMesh reads.
 _PROSE = frozenset(
     {".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".pdf", ".drawio"}
@@ -63,6 +64,20 @@ def blame(
     ]
     new = [failure for failure in head if failure not in old]
     return Blame(tuple(sorted(new, key=lambda f: _order(f, changed_files))), tuple(old))
+
+
+def in_one(found: Blame, *, base_is_broken: bool) -> Failure:
+    """The first of the pull request's own failures, with the names of the others."""
+    first = found.new[0]
+    also = sorted({failure.path for failure in found.new[1:] if failure.path} - {first.path})
+    lines = [first.message]
+    if also:
+        rest = f" and {len(also) - OTHERS_SHOWN} more" if len(also) > OTHERS_SHOWN else ""
+        lines.append(f"Also failing: {', '.join(also[:OTHERS_SHOWN])}{rest}.")
+    if base_is_broken:
+        same = f"; {len(found.old)} of its failures are here unchanged" if found.old else ""
+        lines.append(f"The base branch does not load either{same}.")
+    return first.model_copy(update={"message": "\n\n".join(lines)})
 
 
 def reads_nothing_of(changed_files: Collection[str] | None) -> bool:
