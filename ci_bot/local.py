@@ -58,7 +58,7 @@ def review_locally(
                 owner=owner(run_owner(None, origin_of(bench))),
                 commits=commits,
                 baseline=baseline,
-                python_path=python_path,
+                python_path=tuple(bench.python_path),
             ),
             planned_at=around.timestamp(),
         )

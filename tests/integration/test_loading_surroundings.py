@@ -7,6 +7,9 @@ show where there is none.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from ci_bot.errors import BadInput
 from tests.projects.history import CONFIG, Repository, sql_model
 from tests.worker import Client
 
+ROOT = Path(__file__).parents[2]
 README = {"README.md": "changed\n"}
 # A Python model whose columns and body come from elsewhere.
 MODEL = """\
@@ -226,6 +230,31 @@ def test_python_path__that_is_not_set__is_named_where_a_module_is_missing(
     )
     assert "`models/parts`" in str(report.failure.hint)
     assert "`python-path`" in str(report.failure.hint)
+
+
+def test_python_path__of_the_command_line__is_relative_to_where_the_user_is(
+    repository: Repository,
+) -> None:
+    base = {
+        "config.yaml": CONFIG,
+        "models/rates.py": PYTHON,
+        "models/parts/rates9.py": "RATE = 1\n",
+    }
+    commits = repository.pull_request(base, {"models/parts/rates9.py": "RATE = 2\n"})
+    review = [sys.executable, "-m", "ci_bot", "review", "--project", "..", "--format", "json"]
+    options = ["--python-path", "parts", "--baseline", "base-branch", "--base-ref"]
+    done = subprocess.run(
+        [*review, *options, str(commits.base)],
+        cwd=repository.root / "models",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report = Report.model_validate_json(done.stdout)
+    assert changed(report) == {"shop.rates": "direct"}
+    # From the root of the checkout, as the command that makes the same review.
+    assert report.project.python_path == ["models/parts"]
 
 
 @pytest.mark.parametrize("outside", ["..", "/etc", "lib/../../x"])

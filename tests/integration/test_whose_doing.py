@@ -32,10 +32,10 @@ def reviewed(
     projects: tuple[str, ...] = (".",),
 ) -> Report:
     commits = repository.pull_request(base, head)
-    report: Report = Client(repository.root, projects).review(
-        "pr_7", commits=commits, baseline=baseline
-    )
+    client = Client(repository.root, projects)
+    report: Report = client.review("pr_7", commits=commits, baseline=baseline)
     assert "ci-bot-" not in report.to_json(), "a private directory is named"
+    assert not [line for line in client.heard.log if "/ci-bot-" in line]
     assert str(repository.root) not in report.to_json()
     return report
 
