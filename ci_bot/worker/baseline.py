@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,10 +17,10 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory, SnapshotInte
 from sqlmesh.core.state_sync import StateSync
 
 from ci_bot.contracts.base import Failure
-from ci_bot.errors import BadInput, BotError
+from ci_bot.errors import EXIT_FAILED, BadInput, BotError
 from ci_bot.worker import compat, search_path, times
 from ci_bot.worker.aside import Aside
-from ci_bot.worker.loading import every_failure, load
+from ci_bot.worker.loading import MAX_ROUNDS, every_failure, load
 from ci_bot.worker.problems import NotLoaded, failure_of
 from ci_bot.worker.project import (
     Clock,
@@ -69,7 +70,8 @@ def open_on_base(
         BadInput: see `project.open_without_state`.
         NotLoaded: the project does not load; `base` says whether the base branch's does.
     """
-    with BaseBranch(base, place, execution=execution) as beside:
+    state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
+    with Aside(partial(_load_base, base, place, state, execution), answer) as beside:
 
         def attempt(ignored: Sequence[Path] = ()) -> OpenProject:
             return open_without_state(
@@ -79,24 +81,27 @@ def open_on_base(
         try:
             opened = attempt()
         except (NotLoaded, BadInput) as error:
-            failures = _failures(error, place, attempt)
             with clock.phase("base branch"):
-                before = beside.result()
+                before = _result(beside, state)
+            failures = _failures(error, place, attempt, base_fails=bool(before.failures))
             raise NotLoaded(failures, base=before.failures) from error
         with clock.phase("base branch"):
-            found = beside.result()
-    context, scratch = opened.context, place.scratch_dir
+            found = _result(beside, state)
     if found.state is not None:
-        compat.give_state(context, compat.throwaway_state_again(found.state, context))
+        given = compat.throwaway_state_again(found.state, opened.context)
     else:
-        state = compat.throwaway_state(scratch / "nothing.duckdb", context)
-        compat.give_state(context, state)
+        given = compat.throwaway_state(place.scratch_dir / "nothing.duckdb", opened.context)
+    compat.give_state(opened.context, given)
     opened.config_before, opened.base_failures = found.config, found.failures
     return opened
 
 
 def _failures(
-    error: NotLoaded | BadInput, place: Place, attempt: Callable[[Sequence[Path]], object]
+    error: NotLoaded | BadInput,
+    place: Place,
+    attempt: Callable[[Sequence[Path]], object],
+    *,
+    base_fails: bool,
 ) -> list[Failure]:
     """All that keeps the head from being loaded.
 
@@ -104,51 +109,32 @@ def _failures(
         BadInput: it is no fault of the project's files, as a gateway that does not exist.
     """
     if isinstance(error, NotLoaded):
-        return every_failure(error, place.repository, attempt)
+        # Where the base branch loads, all are new, and one round shows the models beside the first.
+        # What follows from a macro that does not load would only hide it.
+        models = all(unit.suffix == ".sql" for unit in error.units)
+        rounds = MAX_ROUNDS if base_fails else int(models)
+        return every_failure(error, place.repository, attempt, rounds=rounds)
     if error.reason_code != "bad_config":
         raise error
     return [_failure(error, place, stage="configuration")]
 
 
-class BaseBranch:
-    """The base branch's project, loaded in a process of its own while the head is loaded here.
-
-    Args:
-        place: The base branch's tree and project directories, with a cache of their own.
-        head: The tree of the pull request; where the run keeps its private files.
-        execution: The moment up to which prod's tables count as built, in milliseconds.
-    """
-
-    def __init__(self, place: Place, head: Place, *, execution: int) -> None:
-        self._place = place
-        self._state = head.scratch_dir / "base-state.duckdb"
-        self._aside = Aside(
-            partial(_load_base, place, head, self._state, execution),
-            head.scratch_dir / "base.json",
+def _result(beside: Aside, state: Path) -> Base:
+    """Waits for the base branch's project, and says what became of it."""
+    try:
+        values = beside.result()
+    except ChildProcessError as error:
+        failure = Failure(
+            stage="load",
+            reason_code="worker_crashed",
+            exit_code=EXIT_FAILED,
+            message=f"The process that loaded the base branch's project {error}.",
+            hint="The log above says what happened last.",
         )
-
-    def result(self) -> Base:
-        """Waits for the base branch's project."""
-        try:
-            values = self._aside.result()
-        except ChildProcessError as error:
-            failure = Failure(
-                stage="load",
-                reason_code="worker_crashed",
-                exit_code=1,
-                message=f"The process that loaded the base branch's project {error}.",
-                hint="The log above says what happened last.",
-            )
-            return Base(None, (failure,))
-        if values["config"] is None:
-            return Base(None, tuple(Failure.model_validate(v) for v in values["failures"]))
-        return Base(self._state, config=ConfigFacts.from_values(values["config"]))
-
-    def __enter__(self) -> BaseBranch:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._aside.__exit__(*error)
+        return Base(None, (failure,))
+    if values["config"] is None:
+        return Base(None, tuple(Failure.model_validate(value) for value in values["failures"]))
+    return Base(state, config=ConfigFacts.from_values(values["config"]))
 
 
 def _load_base(place: Place, head: Place, state: Path, execution: int) -> dict[str, Any]:
@@ -164,6 +150,7 @@ def _load_base(place: Place, head: Place, state: Path, execution: int) -> dict[s
             promote_as_prod(context, kept, execution)
         except Exception as error:
             # Fingerprints render models, which is the first that some broken macros are heard of.
+            sys.excepthook(type(error), error, error.__traceback__)
             raise NotLoaded([_failure(error, place)]) from error
         kept.close()
         return {"config": ConfigFacts.of(context.config).as_values(), "failures": []}

@@ -47,7 +47,11 @@ def load(
 
 
 def every_failure(
-    first: NotLoaded, repository: Path, again: Callable[[Sequence[Path]], object]
+    first: NotLoaded,
+    repository: Path,
+    again: Callable[[Sequence[Path]], object],
+    *,
+    rounds: int = MAX_ROUNDS,
 ) -> list[Failure]:
     """All that keeps the project from being loaded, as far as it can be told apart.
 
@@ -56,11 +60,12 @@ def every_failure(
 
     Args:
         again: Loads the project without some files; raises as `load` does.
+        rounds: How often that is done at most; one finds all models that do not parse.
     """
     found = {(failure.path, failure.message): failure for failure in first.failures}
     ignored: list[Path] = []
     units = list(first.units)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(rounds):
         fresh = [unit for unit in units if unit not in ignored]
         if not fresh or len(found) >= MAX_FAILURES:
             break
