@@ -23,6 +23,8 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     root.mkdir()
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     monkeypatch.chdir(root)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("macros", "models")]:
+        monkeypatch.delitem(sys.modules, name)  # another test's project
     known = set(sys.modules)
 
     def act(start: str, **files: str) -> Failure:
