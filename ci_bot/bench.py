@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ from ci_bot.process.environment import (
     WorkerVariables,
     build,
     parse_worker_variables,
+    with_python_path,
 )
 from ci_bot.process.git import Blob, Git
 from ci_bot.process.launch import Identity, Launch
@@ -51,6 +52,7 @@ from ci_bot.process.workspace import (
     inside,
     private_workspace,
     project_paths,
+    search_path,
 )
 from ci_bot.secrets import Redactor
 from ci_bot.surroundings import Surroundings
@@ -66,6 +68,7 @@ class BenchOptions:
         checkout: The repository's root.
         projects: Project directories, relative to `checkout`.
         requirements: A file of the project's own pins, relative to `checkout`.
+        python_path: Directories in which the project's Python modules are found; in `checkout`.
         worker_env: The input of that name.
         own_machine: The project is the user's own, on the user's own machine: it sees the user's
             environment, as it would under `sqlmesh`. In a workflow it sees what is named.
@@ -76,6 +79,7 @@ class BenchOptions:
     projects: tuple[str, ...]
     gateway: str | None = None
     requirements: str | None = None
+    python_path: tuple[str, ...] = ()
     worker_env: str = ""
     timeout_minutes: int = 60
     own_machine: bool = False
@@ -109,6 +113,7 @@ class Bench:
         cancel: CancelToken,
         listener: Listener,
         projects: list[str],
+        python_path: list[str],
         deadline: Deadline,
     ) -> None:
         self._options = options
@@ -121,11 +126,15 @@ class Bench:
         self._installed = False
         self.redactor = redactor
         self.projects = projects
+        self.python_path = python_path
         self.git = Git(options.checkout, private=workspace.channel, deadline=deadline)
 
     @property
     def workplace(self) -> Workplace:
-        return self._workspace.workplace(own=self._options.own_machine)
+        return self._workspace.workplace(
+            [self._workspace.repository / path for path in self.python_path],
+            own=self._options.own_machine,
+        )
 
     @property
     def project_directories(self) -> list[str]:
@@ -173,7 +182,7 @@ class Bench:
         """Writes the old side of some files aside, for rules that compare; its directory."""
         if not blobs:
             return None
-        target = self._workspace.base.with_name("before")
+        target = self._workspace.before
         shutil.rmtree(target, ignore_errors=True)
         self.git.export_blobs(blobs, target, identity=self._workspace.identity)
         return str(target)
@@ -183,8 +192,8 @@ class Bench:
         """Where `export_base` has written the base branch's tree."""
         return str(self._workspace.base)
 
-    def review(self, ask: ReviewAsk) -> ReviewFacts | Failure:
-        return self._ask(ask, ReviewFacts)
+    def review(self, ask: ReviewAsk) -> ReviewFacts | FailedAnswer:
+        return self._answer(ask, ReviewFacts)
 
     def base_tests(self, ask: BaseTestsAsk) -> BaseTests | Failure:
         return self._ask(ask, BaseTests)
@@ -205,6 +214,10 @@ class Bench:
         return self._ask(ask, DoctorDocument)
 
     def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
+        answer = self._answer(ask, expected)
+        return answer.failure if isinstance(answer, FailedAnswer) else answer
+
+    def _answer(self, ask: AnyAsk, expected: type[Answer]) -> Answer | FailedAnswer:
         self._cancel.check()
         self._install_requirements()
         answer = run_worker(
@@ -218,11 +231,9 @@ class Bench:
             clock=self._around.monotonic,
             on_cancel=self._listener.on_cancel,
         )
-        if isinstance(answer, FailedAnswer):
-            if answer.traceback is not None:
-                self._listener.on_traceback(self.redactor.redact(answer.traceback).splitlines())
-            return answer.failure
-        if not isinstance(answer, expected):
+        if isinstance(answer, FailedAnswer) and answer.traceback is not None:
+            self._listener.on_traceback(answer.traceback.splitlines())
+        if not isinstance(answer, expected | FailedAnswer):
             raise WorkerFailed(
                 "The worker answered another question than the one that was asked.",
                 hint="If the pull request changes code that runs on load, look there first.",
@@ -274,6 +285,7 @@ def open_bench(
     user = around.worker_user
     identity = Identity(uid=user.uid, gid=user.gid) if user else None
     projects = project_paths(options.checkout, list(options.projects))
+    python_path = search_path(options.checkout, options.python_path)
     variables = parse_worker_variables(options.worker_env)
     with (
         private_workspace(
@@ -297,13 +309,19 @@ def open_bench(
             path=CONTAINER_PATH if identity else around.environ.get("PATH", CONTAINER_PATH),
             fixed={"JAVA_HOME": user.java_home} if user else None,
         )
+        searched = [str(workspace.repository / path) for path in python_path]
         launch = Launch(
             python=around.python,
-            environment=environment.variables,
-            directory=_start_directory(workspace, around, identity),
+            environment=with_python_path(environment.variables, searched),
+            directory=start_directory(
+                workspace.repository,
+                projects,
+                user=around.directory if options.own_machine else None,
+            ),
             channel_directory=workspace.channel,
             search_path=(str(Path(__file__).parent.parent),),
             identity=identity,
+            places=workspace.places(),
             in_container=identity is not None,
             guarded=(*DOCKER_SOCKETS, *command_files(around.environ)),
         )
@@ -316,13 +334,26 @@ def open_bench(
             cancel=cancel,
             listener=listener,
             projects=projects,
+            python_path=python_path,
             deadline=deadline,
         )
 
 
-def _start_directory(workspace: Workspace, around: Surroundings, identity: Identity | None) -> Path:
-    """Where relative paths of a configuration start; as with `sqlmesh -p`, where the user is."""
-    return workspace.repository if identity else around.directory
+def start_directory(repository: Path, projects: Sequence[str], *, user: Path | None) -> Path:
+    """Where relative paths of the project begin.
+
+    As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
+    project's directory, from which most teams start `sqlmesh`, or the root of the checkout where
+    several projects are loaded together.
+
+    Args:
+        repository: What the worker takes for the checkout.
+        projects: Relative to it.
+        user: Where the user is; None in a workflow.
+    """
+    if user is not None:
+        return user
+    return repository / projects[0] if len(projects) == 1 else repository
 
 
 def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -44,6 +44,13 @@ _PROJECT = _option(
 _GATEWAY = _option(
     "--gateway", type=Value(values.text), help="SQLMesh gateway; the project's default otherwise."
 )
+_PYTHON_PATH = _option(
+    "--python-path",
+    type=Value(values.path),
+    multiple=True,
+    metavar="DIR",
+    help="Directory of the checkout with Python modules of the project, as in PYTHONPATH; repeat.",
+)
 _OUTPUT = _option(
     "--output", type=Value(values.path), metavar="DIR", help="Write the complete files here."
 )
@@ -124,6 +131,7 @@ def run() -> None:
     type=Value(values.text),
     help="The base branch, for base-branch and for the list of changes.",
 )
+@_PYTHON_PATH
 @_WORKER_ENV
 @_TIMEOUT
 @_OUTPUT
@@ -187,6 +195,7 @@ def review(**options: Any) -> None:
     metavar="M",
     help="A model whose destructive schema change is allowed; repeatable.",
 )
+@_PYTHON_PATH
 @_WORKER_ENV
 @_TIMEOUT
 @_OUTPUT
@@ -216,6 +225,7 @@ def apply(**options: Any) -> None:
     help="What happens to the physical tables of a PR that was not merged.",
 )
 @_option("--merged/--unmerged", default=None, help="How the PR ended.")
+@_PYTHON_PATH
 @_WORKER_ENV
 @_TIMEOUT
 @_OUTPUT
@@ -239,6 +249,7 @@ def cleanup(**options: Any) -> None:
     show_default=True,
     help="The most environments that are removed.",
 )
+@_PYTHON_PATH
 @_WORKER_ENV
 @_TIMEOUT
 def sweep(**options: Any) -> None:
@@ -251,6 +262,7 @@ def sweep(**options: Any) -> None:
 @_command
 @_PROJECT
 @_GATEWAY
+@_PYTHON_PATH
 @_WORKER_ENV
 @_TIMEOUT
 @_option(

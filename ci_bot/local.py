@@ -48,6 +48,7 @@ def review_locally(
     environment: str,
     baseline: BaselineChoice,
     base_ref: str | None,
+    python_path: tuple[str, ...],
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
@@ -63,7 +64,7 @@ def review_locally(
             reason_code="no_base",
         )
     with local_bench(
-        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as bench:
         commits = local_commits(bench, base_ref)
         report = reviewing.review(
@@ -73,6 +74,7 @@ def review_locally(
                 owner=owner(run_owner(None, origin_of(bench))),
                 commits=commits,
                 baseline=baseline,
+                python_path=tuple(bench.python_path),
             ),
             planned_at=around.timestamp(),
         )
@@ -103,6 +105,7 @@ def apply_locally(
     forward_only: bool,
     include_unmodified: bool,
     allow_destructive: tuple[str, ...],
+    python_path: tuple[str, ...],
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
@@ -111,7 +114,7 @@ def apply_locally(
     """`ci-bot apply`."""
     _check(around, output)
     with local_bench(
-        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as bench:
         document = applying.apply(
             bench,
@@ -150,6 +153,7 @@ def cleanup_locally(
     environment_prefix: str,
     reclaim: str,
     merged: bool | None,
+    python_path: tuple[str, ...],
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
@@ -158,7 +162,7 @@ def cleanup_locally(
     """`ci-bot cleanup`."""
     _check(around, output)
     with local_bench(
-        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as bench:
         document = cleaning.cleanup(
             bench,
@@ -250,6 +254,7 @@ def local_bench(
     projects: tuple[str, ...],
     gateway: str | None,
     worker_env: str,
+    python_path: tuple[str, ...],
     *,
     timeout_minutes: int,
     secrets: tuple[str, ...] = (),
@@ -278,6 +283,7 @@ def local_bench(
         checkout=root,
         projects=relative,
         gateway=gateway,
+        python_path=tuple(str(around.directory / path) for path in python_path),
         worker_env=worker_env,
         timeout_minutes=timeout_minutes,
         own_machine=True,

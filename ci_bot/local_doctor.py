@@ -15,13 +15,14 @@ def doctor_locally(
     *,
     projects: tuple[str, ...],
     gateway: str | None,
+    python_path: tuple[str, ...],
     worker_env: str,
     timeout_minutes: int,
     form: Format,
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
     with local_bench(
-        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as bench:
         document = examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
     if form == "json":

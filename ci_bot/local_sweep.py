@@ -21,6 +21,7 @@ def sweep_locally(
     environment_prefix: str,
     dry_run: bool,
     max_deletions: int,
+    python_path: tuple[str, ...],
     worker_env: str,
     timeout_minutes: int,
 ) -> int:
@@ -31,7 +32,13 @@ def sweep_locally(
     """
     token = token_of(around.environ)
     with local_bench(
-        around, projects, gateway, worker_env, timeout_minutes=timeout_minutes, secrets=(token,)
+        around,
+        projects,
+        gateway,
+        worker_env,
+        python_path,
+        timeout_minutes=timeout_minutes,
+        secrets=(token,),
     ) as bench:
         repository = repository_of(around.environ, origin_of(bench))
         github = GitHubClient(

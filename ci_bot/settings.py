@@ -48,6 +48,7 @@ class Inputs:
     environment_prefix: str = _input("pr", values.environment_prefix)
     baseline: Baseline = _input("auto", values.one_of("auto", "state", "base-branch"))
     requirements: str | None = _input(None, values.text)
+    python_path: tuple[str, ...] = _input((), values.lines)
     worker_env: str = _input("", values.utf8)
     select_model: tuple[str, ...] = _input((), values.names)
     restate_model: tuple[str, ...] = _input((), values.names)

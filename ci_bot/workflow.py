@@ -196,6 +196,7 @@ def _perform(
         projects=inputs.project,
         gateway=inputs.gateway,
         requirements=inputs.requirements,
+        python_path=inputs.python_path,
         worker_env=inputs.worker_env,
         timeout_minutes=inputs.timeout_minutes,
         secrets=secrets,

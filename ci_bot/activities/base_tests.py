@@ -52,7 +52,8 @@ def _on_base(
             BaseTestsAsk(
                 projects=projects,
                 gateway=bench.gateway,
-                workplace=bench.workplace.model_copy(update={"repository": bench.base_directory}),
+                workplace=bench.workplace,
+                base_repository=bench.base_directory,
                 owner=owner,
                 tests=[TestName(path=path or None, name=name) for path, name in wanted],
             )

@@ -12,7 +12,7 @@ from ci_bot.activities.changed import Changes, changes
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.identity import PlanFlags
-from ci_bot.contracts.messages import BaselineChoice, Owner, ReviewAsk
+from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewAsk
 from ci_bot.contracts.plan import (
     AuditsCheck,
     Checks,
@@ -23,11 +23,22 @@ from ci_bot.contracts.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.report import Baseline, Project, Report, ReviewFacts
-from ci_bot.decision import BotFacts, Limits, code_that_runs_on_load, judge
+from ci_bot.decision import (
+    BotFacts,
+    Limits,
+    blame,
+    code_that_runs_on_load,
+    in_one,
+    judge,
+)
 from ci_bot.process.git import Git
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
+# Failures that a base branch may have as well.
+_LOADING = ("configuration", "load")
+# A report holds so many failures of the base branch.
+BASE_FAILURES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +64,7 @@ class ReviewOptions:
     executor_hour_price: float | None = None
     conflict: bool = False
     fork: bool = False
+    python_path: tuple[str, ...] = ()
 
 
 def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
@@ -106,7 +118,7 @@ def _report(
     judgement = judge(facts, limits=options.limits, bot=bot)
     reason = _not_appliable(facts, baseline, fork=options.fork)
     return Report(
-        project=facts.project,
+        project=facts.project.model_copy(update={"python_path": list(options.python_path)}),
         environment=options.environment,
         head_sha=options.commits.head,
         base_sha=options.commits.base,
@@ -138,6 +150,7 @@ def _report(
         versions=facts.versions,
         timings=facts.timings,
         failure=facts.failure,
+        base_failures=facts.base_failures[:BASE_FAILURES],
     )
 
 
@@ -156,26 +169,38 @@ def _facts(
     if options.baseline == "base-branch":
         return *_ask_base(bench, options, changed), None
     before = bench.export_before(changed.before()) if changed is not None else None
-    answer = _ask(bench, options, changed, baseline="state", base=[], before=before)
+    answer = _ask(bench, options, changed, baseline="state", base=None, before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline, None
-    possible = options.commits.base is not None and bench.git.has(options.commits.base)
-    if options.baseline == "auto" and answer.reason_code in _STATE_FAILURES and possible:
-        facts, baseline = _ask_base(bench, options, changed)
-        if facts.failure is None:
-            return facts, baseline, answer
-    return _failed(answer, bench, options), "state", None
+    failure = answer.failure
+    if options.commits.base is not None and bench.git.has(options.commits.base):
+        if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
+            facts, baseline = _ask_base(bench, options, changed)
+            if facts.failure is None:
+                return facts, baseline, failure
+        elif failure.stage in _LOADING:
+            # Whether the base branch fails alike is asked only now: it is a second load.
+            facts, baseline = _ask_base(bench, options, changed)
+            if facts.failure is not None or not facts.project.models:
+                return facts, baseline, None
+    return _failed(failure, bench, options), "state", None
 
 
 def _ask_base(
     bench: Bench, options: ReviewOptions, changed: Changes | None
 ) -> tuple[ReviewFacts, Baseline]:
-    base = bench.export_base(options.commits.base) if options.commits.base else []
-    before = bench.base_directory if base else None
+    base = bench.export_base(options.commits.base) if options.commits.base else None
+    before = None if base is None else bench.base_directory
     answer = _ask(bench, options, changed, baseline="base-branch", base=base, before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline
-    return _failed(answer, bench, options), "base-branch"
+    paths = None if changed is None else changed.paths
+    found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
+    if found.new:
+        told = in_one(found, base_is_broken=bool(answer.base_failures))
+        return _failed(told, bench, options), "base-branch"
+    facts = unplanned_facts(found.old, options, projects=bench.projects, gateway=bench.gateway)
+    return facts, facts.baseline
 
 
 def _ask(
@@ -184,9 +209,9 @@ def _ask(
     changed: Changes | None,
     *,
     baseline: BaselineChoice,
-    base: list[str],
+    base: list[str] | None,
     before: str | None,
-) -> ReviewFacts | Failure:
+) -> ReviewFacts | FailedAnswer:
     with asking():
         ask = ReviewAsk(
             projects=bench.project_directories,
@@ -195,7 +220,8 @@ def _ask(
             owner=options.owner,
             environment=options.environment,
             baseline=baseline,
-            base_projects=base,
+            base_repository=None if base is None else bench.base_directory,
+            base_projects=base or [],
             before_dir=before,
             changed_files=changed.paths if changed is not None else None,
             unread_files=list(changed.too_large) if changed is not None else [],
@@ -209,8 +235,8 @@ def _ask(
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
-    if facts.failure is not None:
-        return "The plan failed."
+    if facts.failure is not None or facts.base_failures:
+        return "The plan failed." if facts.failure else "The base branch does not load."
     if fork:
         return "Plans of a fork are reviewed, never applied."
     if baseline == "base-branch":
@@ -231,6 +257,26 @@ def failed_facts(
 ) -> ReviewFacts:
     """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
+    facts = _nothing(options, reason, projects=projects, gateway=gateway)
+    return facts.model_copy(update={"failure": failure})
+
+
+def unplanned_facts(
+    base_failures: Sequence[Failure],
+    options: ReviewOptions,
+    *,
+    projects: Sequence[str],
+    gateway: str | None,
+) -> ReviewFacts:
+    """The facts where there is no plan, because the base branch does not load."""
+    facts = _nothing(options, "The base branch does not load.", projects=projects, gateway=gateway)
+    known = list(base_failures)[:BASE_FAILURES]
+    return facts.model_copy(update={"base_failures": known, "baseline": "base-branch"})
+
+
+def _nothing(
+    options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
+) -> ReviewFacts:
     return ReviewFacts(
         project=Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
         environment=options.environment,
@@ -254,5 +300,4 @@ def failed_facts(
         lineage=Lineage(),
         versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
         timings={},
-        failure=failure,
     )

@@ -50,6 +50,10 @@ class Workplace(Contract):
         default=False,
         description="The repository is the asker's own directory, so that its path may be told.",
     )
+    python_path: list[Name] = Field(
+        default_factory=list,
+        description="Directories of the checkout where the project's Python modules are found.",
+    )
 
 
 class _Ask(Contract):
@@ -64,8 +68,12 @@ class ReviewAsk(_Ask):
     activity: Literal["review"] = "review"
     environment: Name
     baseline: BaselineChoice = "auto"
+    base_repository: Name | None = Field(
+        default=None, description="Root of the base branch's tree, if exported."
+    )
     base_projects: list[Name] = Field(
-        default_factory=list, description="The base branch's project directories, if exported."
+        default_factory=list,
+        description="The project directories below it; those that the base branch has.",
     )
     changed_files: list[FilePath] | None = Field(
         default=None,
@@ -88,6 +96,7 @@ class BaseTestsAsk(_Ask):
     """How do these unit tests end in the projects of the base branch?"""
 
     activity: Literal["base_tests"] = "base_tests"
+    base_repository: Name = Field(description="Root of the base branch's tree.")
     tests: list[TestName] = Field(min_length=1)
 
 
@@ -148,8 +157,15 @@ class FailedAnswer(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["failure"] = "failure"
     failure: Failure
+    failures: list[Failure] = Field(
+        default_factory=list,
+        description="Where the project does not load: everything that was found, not the first.",
+    )
+    base_failures: list[Failure] | None = Field(
+        default=None, description="The same of the base branch; null where it was not loaded."
+    )
     traceback: Text | None = Field(
-        default=None, description="For the log, where the failure was none that we foresee."
+        default=None, description="For the log, where the failure was none that we foresaw."
     )
 
 

@@ -45,6 +45,9 @@ class Project(Contract):
     gateway: Name | None
     dialect: Name | None
     models: Count
+    python_path: list[Name] = Field(
+        default_factory=list, description="Where its Python modules were looked for, too."
+    )
 
 
 class Risk(Finding):
@@ -87,6 +90,10 @@ class ReviewFacts(Contract):
     versions: Versions
     timings: Timings
     failure: Failure | None = None
+    base_failures: list[Failure] = Field(
+        default_factory=list,
+        description="Why the base branch does not load; empty where it does, or was not loaded.",
+    )
 
 
 class Report(Contract):
@@ -128,4 +135,8 @@ class Report(Contract):
     versions: Versions
     timings: Timings
     failure: Failure | None
+    base_failures: list[Failure] = Field(
+        default_factory=list,
+        description="Why the base branch does not load; empty where it does, or was not loaded.",
+    )
     cut: list[Name] = Field(description="Sections that a budgeted rendering left out or shortened.")

@@ -7,6 +7,7 @@ sentence that says when it clears. The rules judge the change and not the estate
 
 from __future__ import annotations
 
+from ci_bot.decision.blame import Blame, blame, in_one
 from ci_bot.decision.code_on_load import ChangedFile, code_that_runs_on_load
 from ci_bot.decision.diffs import diff_risks
 from ci_bot.decision.exits import FailOn, exit_code
@@ -14,14 +15,17 @@ from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.judge import Judgement, decide, judge
 
 __all__ = [
+    "Blame",
     "BotFacts",
     "ChangedFile",
     "FailOn",
     "Judgement",
     "Limits",
+    "blame",
     "code_that_runs_on_load",
     "decide",
     "diff_risks",
     "exit_code",
+    "in_one",
     "judge",
 ]

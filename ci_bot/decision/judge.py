@@ -27,6 +27,7 @@ MAX_REASONS = 8
 
 PLAN_RULES: tuple[PlanRule, ...] = (
     plan_rules.plan_failed,
+    plan_rules.base_broken,
     plan_rules.uncategorized,
     plan_rules.lint_errors,
     unit_test_rules.tests_fail,
@@ -111,9 +112,11 @@ def decide(risks: Sequence[Risk], facts: ReviewFacts) -> tuple[Decision, list[st
     high = [item for item in risks if item.severity == "high"]
     if high:
         return "review", _reasons(high)
-    if nothing_changes(facts):
-        return "no_changes", ["No model, statement or interval differs from prod."]
     notes = [item for item in risks if item.severity in {"medium", "low"}]
+    if nothing_changes(facts):
+        if facts.base_failures:
+            return "no_changes", ["It changes no file that SQLMesh reads.", *_reasons(notes)]
+        return "no_changes", ["No model, statement or interval differs from prod."]
     if notes:
         return "go", [f"No rule objects; {len(notes)} notes are listed.", *_reasons(notes)]
     return "go", ["No rule objects."]

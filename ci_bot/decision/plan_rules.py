@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from ci_bot.contracts.plan import Change, ColumnChange
 from ci_bot.contracts.report import ReviewFacts, Risk
+from ci_bot.decision.blame import reads_nothing_of
 from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.risks import counted, listed, risk, shown
 
@@ -32,6 +33,37 @@ def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         path=failure.path,
         line=failure.line,
     )
+
+
+def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
+    if not facts.base_failures or facts.failure is not None:
+        return
+    first = facts.base_failures[0]
+    place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
+    where = f" ({place})" if place else ""
+    why = f"The base branch does not load here{where}: {_gist(first.message)}"
+    if facts.project.models:
+        told = "With this pull request it does. There was nothing to compare with: all is new."
+    else:
+        told = "This pull request is not why, and nothing of it could be planned or checked."
+    harmless = not facts.project.models and reads_nothing_of(bot.changed_files)
+    yield risk(
+        "R01-base-broken",
+        "medium" if harmless else "high",
+        f"{why} {told}",
+        "the base branch loads here",
+        path=first.path,
+        line=first.line,
+    )
+
+
+def _gist(message: str) -> str:
+    """The part of a message that says what is wrong, as one sentence."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    # SQLMesh says in the first line which file, and in the next what of it.
+    found = lines[1] if len(lines) > 1 and lines[0].endswith(":") else (lines or [""])[0]
+    return found if found.endswith((".", "!", "?")) else f"{found}."
 
 
 def _blamed(message: str, changed_files: tuple[str, ...]) -> str | None:

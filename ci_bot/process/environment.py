@@ -8,8 +8,9 @@ credentials are named in `worker-env`.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_bot.errors import BadInput
@@ -159,6 +160,18 @@ def build(
         **(fixed or {}),
     }
     return ChildEnvironment(variables, tuple(sorted(withheld)))
+
+
+def with_python_path(variables: Mapping[str, str], directories: Sequence[str]) -> dict[str, str]:
+    """The environment with `directories` in front of PYTHONPATH.
+
+    The worker itself is isolated and ignores the variable; the Python processes that Spark starts
+    do not.
+    """
+    searched = [*directories, variables.get("PYTHONPATH", "")]
+    if not directories:
+        return dict(variables)
+    return {**variables, "PYTHONPATH": os.pathsep.join(path for path in searched if path)}
 
 
 def _is_never(name: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.errors import BadInput
+from ci_bot.places import Places
 from ci_bot.process.doors import DOCKER_SOCKETS, require_closed
 from ci_bot.process.identity import Identity
 
@@ -49,6 +50,7 @@ class Launch:
         directory: Where the worker starts: the copy of the checkout.
         channel_directory: A private directory of the bot, for the unnamed request and answer files.
         search_path: Directories at the end of the worker's `sys.path`; one of them holds `ci_bot`.
+        places: What the run's directories are called in all that the worker says.
         overlay: Directory of the project's own pinned packages, which go before all others.
         identity: User and group to change to; None keeps the user's own (outside the container).
         in_container: Whether the rules of the container hold.
@@ -62,6 +64,7 @@ class Launch:
     directory: Path
     channel_directory: Path
     search_path: tuple[str, ...]
+    places: Places = field(default_factory=lambda: Places({}), repr=False)
     overlay: Path | None = None
     identity: Identity | None = None
     in_container: bool = False

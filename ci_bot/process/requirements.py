@@ -130,7 +130,11 @@ def install_requirements(
             reason_code="requirements_failed",
         )
     # For the Python processes that Spark starts; the worker itself ignores the variable.
-    environment = {**launch.environment, "PYTHONPATH": str(overlay)}
+    searched = [launch.environment.get("PYTHONPATH", ""), str(overlay)]
+    environment = {
+        **launch.environment,
+        "PYTHONPATH": os.pathsep.join(path for path in searched if path),
+    }
     return replace(launch, overlay=overlay, environment=environment)
 
 

@@ -75,7 +75,7 @@ def run_worker(
     last: list[Progress] = []
 
     def heard(message: Progress) -> None:
-        last[:] = [redactor.document(message)]
+        last[:] = [redactor.document(launch.places.document(message))]
         on_progress(last[0])
 
     with ExitStack() as files:
@@ -90,7 +90,7 @@ def run_worker(
                 caged(launch, [str(request.fileno()), str(answer.fileno()), "{progress}"]),
                 launch=launch,
                 watch=Watch(
-                    on_log=on_log,
+                    on_log=lambda line: on_log(launch.places.text(line)),
                     on_progress=heard,
                     on_cancel=on_cancel,
                     redactor=redactor,
@@ -110,7 +110,7 @@ def run_worker(
     told, refusal = _read(raw, ask)
     if told is not None:
         # Where it enters, so that whatever is made of it has no secrets.
-        told = redactor.document(told)
+        told = redactor.document(launch.places.document(told))
     return _judge(
         raw,
         told,

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.contracts.messages import Workplace
 from ci_bot.errors import BadInput
+from ci_bot.places import Places
 from ci_bot.process.checkout import CopyReport, copy_checkout
 from ci_bot.process.deadline import Deadline
 from ci_bot.process.identity import Identity
 from ci_bot.process.scratch import held_directory
 
 _LONGEST_SHOWN = 200
+
+ON_THE_BASE_BRANCH = "(on the base branch) "
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,36 @@ class Workspace:
     identity: Identity | None
     copied: CopyReport = field(default_factory=CopyReport)
 
-    def workplace(self, *, own: bool = False) -> Workplace:
-        """The part of it that the worker is told; `own` where the user has typed its path."""
+    @property
+    def before(self) -> Path:
+        """Where the base branch's version of single files can be exported to."""
+        return self.root / "before"
+
+    def workplace(self, python_path: Sequence[Path] = (), *, own: bool = False) -> Workplace:
+        """The part of it that the worker is told.
+
+        Args:
+            python_path: The project's search path.
+            own: The user has typed the repository's path, so that it may be told.
+        """
         return Workplace(
             repository=str(self.repository),
             cache_dir=str(self.cache_dir),
             scratch_dir=str(self.scratch_dir),
             own=own,
+            python_path=[str(path) for path in python_path],
+        )
+
+    def places(self) -> Places:
+        """What its directories are called in texts for people."""
+        return Places(
+            {
+                self.root: "",
+                self.repository: "",
+                self.overlay: "",
+                self.base: ON_THE_BASE_BRANCH,
+                self.before: ON_THE_BASE_BRANCH,
+            }
         )
 
     def abandon(self) -> subprocess.Popen[bytes]:
@@ -183,6 +209,35 @@ def directory_problem(path: Path, given: str) -> str | None:
 def cut(given: str) -> str:
     """A path for a sentence."""
     return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
+
+
+def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
+    """The directories of the input `python-path`, relative to `root`, each once.
+
+    One that does not exist is no problem, as in PYTHONPATH: the base branch may lack it.
+
+    Raises:
+        BadInput: One message for all that leave the repository or are no directories.
+    """
+    found: dict[str, None] = {}
+    problems: list[str] = []
+    for given in inputs:
+        try:
+            path = inside(root, given, what="Search path")
+        except BadInput as error:
+            problems.append(error.message)
+            continue
+        if path.is_file():
+            problems.append(f"Search path `{given}` is a file.")
+        found[os.path.relpath(path, root.resolve())] = None
+    if problems:
+        raise BadInput(
+            " ".join(problems),
+            hint="Input `python-path` names directories relative to the repository's root, one a "
+            "line.",
+            reason_code="bad_python_path",
+        )
+    return list(found)
 
 
 def read_inside(root: Path, relative: str, *, at_most: int) -> bytes | None:

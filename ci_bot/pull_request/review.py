@@ -167,6 +167,7 @@ def _options(
         executor_hour_price=inputs.executor_hour_price,
         conflict=pull is not None and pull.mergeable is False,
         fork=asked.untrusted is not None,
+        python_path=inputs.python_path,
     )
 
 

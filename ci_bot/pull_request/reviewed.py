@@ -64,6 +64,7 @@ def review_again(
             max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
         ),
         executor_hour_price=inputs.executor_hour_price,
+        python_path=inputs.python_path,
     )
     now = desk.around.timestamp()
     try:

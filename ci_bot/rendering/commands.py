@@ -34,12 +34,6 @@ def apply(report: Report) -> str:
     return f"ci-bot apply {_project(report)} --environment {environment} --plan-id {plan}"
 
 
-def _project(report: Report) -> str:
-    projects = " ".join(f"--project {_quoted(path)}" for path in report.project.paths)
-    gateway = report.project.gateway
-    return f"{projects} --gateway {_quoted(gateway)}" if gateway else projects
-
-
 def restatement(report: Report) -> str:
     """The prod command for the models that were asked for, or with a place to fill in."""
     asked = report.identity.flags.restate_models if report.identity else []
@@ -49,6 +43,14 @@ def restatement(report: Report) -> str:
     end = words.last_day(window.end) if window and window.end else "END"
     restated = " ".join(f"--restate-model {model}" for model in models)
     return f"sqlmesh plan prod {restated} --start {_quoted(start)} --end {_quoted(end)}"
+
+
+def _project(report: Report) -> str:
+    project = report.project
+    options = [f"--project {_quoted(path)}" for path in project.paths]
+    options += [f"--python-path {_quoted(path)}" for path in project.python_path]
+    options += [f"--gateway {_quoted(project.gateway)}"] if project.gateway else []
+    return " ".join(options)
 
 
 def _quoted(text: str) -> str:

@@ -82,6 +82,11 @@ def _review(page: Page, view: ReviewView) -> None:
         page.fact("Where", ", ".join(part for part in (failure.model, place) if part))
         page.block(failure.message)
         page.fact("Next", failure.hint)
+    for failure in report.base_failures[:1]:
+        place = f"{failure.path}:{failure.line}" if failure.line else failure.path
+        page.fact("Base branch", f"does not load here{f', at {place}' if place else ''}")
+        page.block(failure.message)
+        page.fact("To mend it", failure.hint)
     plan = f"{short(report.plan_id)}, " if report.plan_id else ""
     page.fact("Plan", f"{plan}{_BASELINES[report.baseline]}, {words.duration(view.seconds)}")
     page.fact("Changes", _changes(view))

@@ -284,6 +284,18 @@ class ReviewView:
         return {change.model: change for change in self.report.changes}
 
     @property
+    def unplanned(self) -> bool:
+        """Whether there is no plan because the base branch does not load."""
+        return bool(self.report.base_failures) and not self.report.project.models
+
+    @property
+    def base_head(self) -> str:
+        """The first lines of what keeps the base branch from being loaded."""
+        failures = self.report.base_failures
+        lines = failures[0].message.strip().splitlines() if failures else []
+        return "\n".join(lines[:FAILURE_LINES])
+
+    @property
     def failure_head(self) -> tuple[str, int]:
         """The first lines of a failure's message, and how many lines there are beyond them."""
         failure = self.report.failure

@@ -31,6 +31,7 @@ SMALL_PROJECT_FILES = 150
 MOST_CHARACTERS = 100_000
 # Where Hive's embedded metastore is, unless a project says otherwise: in the current directory.
 EMBEDDED_METASTORE = "metastore_db"
+_CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
 
@@ -89,8 +90,10 @@ def perform(
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
     """
-    from ci_bot.worker import java
+    from ci_bot.worker import java, search_path
     from ci_bot.worker.project import Clock
+
+    search_path.use(ask.workplace.python_path)
 
     def progress(
         phase: str, message: str, done: int | None = None, total: int | None = None
@@ -146,20 +149,20 @@ def perform(
 
 def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
-    from ci_bot.worker.problems import failure_of
+    from ci_bot.worker.problems import NotLoaded, failure_of
 
+    if isinstance(error, NotLoaded):
+        return FailedAnswer(
+            failure=error.failures[0],
+            failures=list(error.failures),
+            base_failures=None if error.base is None else list(error.base),
+            traceback=story(error.__cause__) if error.__cause__ is not None else None,
+        )
     stage = {"review": "plan", "list": "sweep"}.get(ask.activity, ask.activity)
-    # SQLMesh names the place and what is wrong there; all else has no cure that we could name.
-    from_sqlmesh = type(error).__module__.startswith("sqlmesh.")
+    if isinstance(error, BotError) and error.reason_code in _CONFIGURATION:
+        stage = "configuration"
     return FailedAnswer(
-        failure=failure_of(
-            error,
-            stage=stage,
-            repository=Path(ask.workplace.repository),
-            hint="Correct it and push; `sqlmesh info` shows the same locally."
-            if from_sqlmesh
-            else None,
-        ),
+        failure=failure_of(error, stage=stage, repository=Path(ask.workplace.repository)),
         # The whole story is for the log, which is masked; the reader gets the sentence.
         traceback=None if isinstance(error, BotError) else story(error),
     )

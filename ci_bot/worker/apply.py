@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
@@ -126,7 +127,10 @@ class _Run:
         if planned is None:
             return self._document("nothing_to_apply", reason_code="no_changes")
         identity = planning.identity_of(
-            self.context, planned, state_schema_version=self.opened.state.schema_version
+            self.context,
+            planned,
+            state_schema_version=self.opened.state.schema_version,
+            repository=Path(self.ask.workplace.repository),
         )
         self.plan_id = identity.plan_id()
         refused = self._compare(identity)

@@ -10,7 +10,8 @@ from typing import Any
 
 from ci_bot.contracts.base_tests import BaseTests, TestName, TestOutcome
 from ci_bot.contracts.messages import BaseTestsAsk
-from ci_bot.worker import compat, project, unit_tests
+from ci_bot.worker import compat, project, search_path, unit_tests
+from ci_bot.worker.loading import load
 from ci_bot.worker.review import Ports, place_of
 
 
@@ -19,9 +20,11 @@ def base_tests(ask: BaseTestsAsk, ports: Ports) -> BaseTests:
 
     Raises:
         BadInput: the base branch's configuration cannot be read.
-        SQLMeshError: its project does not load.
+        NotLoaded: its project does not load.
     """
-    place = place_of(ask, ask.projects, cache_name="base-tests")
+    base = Path(ask.base_repository)
+    search_path.move(ask.workplace.python_path, Path(ask.workplace.repository), base)
+    place = place_of(ask, ask.projects, cache_name="base-tests", root=base)
     configs, _ = project.configure(
         place, ports.on_spark_start, clock=ports.clock, read=compat.read_configs_without_state
     )
@@ -30,7 +33,7 @@ def base_tests(ask: BaseTestsAsk, ports: Ports) -> BaseTests:
         context, compat.throwaway_state(place.scratch_dir / "base-tests.duckdb", context)
     )
     compat.merge_nothing_from_state(context)
-    project.load(context, ports.clock)
+    load(context, ports.clock.phase("load"), place.repository)
     ports.progress("tests", f"running {len(ask.tests)} unit tests on the base branch")
     chosen = {name: _of(context, name, place.repository) for name in ask.tests}
     check = unit_tests.run(

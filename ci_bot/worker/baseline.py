@@ -1,93 +1,182 @@
-"""The base branch as prod: a review without state database, warehouse or secret (DESIGN 5)."""
+"""The base branch as prod: a review without state database, warehouse or secret."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlmesh.core import constants as c
-from sqlmesh.core.config import Config, EnvironmentSuffixTarget
+from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.context import Context
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory, SnapshotIntervals, start_date
 from sqlmesh.core.state_sync import StateSync
 
-from ci_bot.errors import BadInput
-from ci_bot.worker import compat, times
-from ci_bot.worker.problems import sentence
-from ci_bot.worker.project import Clock, Place, load, new_context
+from ci_bot.contracts.base import Failure
+from ci_bot.errors import EXIT_FAILED, BadInput, BotError
+from ci_bot.worker import compat, search_path, times
+from ci_bot.worker.aside import Aside
+from ci_bot.worker.loading import MAX_ROUNDS, every_failure, load
+from ci_bot.worker.problems import NotLoaded, failure_of
+from ci_bot.worker.project import (
+    Clock,
+    OpenProject,
+    Place,
+    bad_configuration,
+    new_context,
+    open_without_state,
+)
+from ci_bot.worker.rules.config_facts import ConfigFacts
 
 PLAN_ID = "base-branch"
 
 
-def state_from_base(
-    place: Place, head: Place, *, clock: Clock, execution: int
-) -> tuple[StateSync, Any]:
-    """A throw-away state whose prod is the base branch's project, complete up to `execution`.
+@dataclass(frozen=True)
+class Base:
+    """What became of the base branch's project. Without any of these the branch has none.
 
-    Returns:
-        The state, and the base branch's configuration.
+    Attributes:
+        state: A throw-away state whose prod it is, where it loads.
+        failures: Why it does not load.
+        config: Its configuration, where it loads.
+    """
+
+    state: Path | None
+    failures: tuple[Failure, ...] = ()
+    config: ConfigFacts | None = None
+
+
+def open_on_base(
+    place: Place,
+    base: Place,
+    *,
+    execution: int,
+    clock: Clock,
+    on_spark_start: Callable[[], None],
+) -> OpenProject:
+    """Opens a project on a throw-away state that stands for its base branch.
+
+    Where the base branch has no project, or one that does not load, the state is empty.
 
     Args:
-        place: The base branch's project directories, with a cache of their own.
-        head: Where the run keeps its private files.
+        base: The base branch's tree and project directories, with a cache of their own.
         execution: The moment up to which prod's tables count as built, in milliseconds.
 
     Raises:
-        BadInput: the base branch's configuration cannot be read, for example because of a variable
-            that `config.py` needs; the message names it.
-        SQLMeshError: the base branch's project does not load.
+        BadInput: see `project.open_without_state`.
+        NotLoaded: the project does not load; `base` says whether the base branch's does.
     """
-    with clock.phase("base branch"), _traceless(place.projects):
-        configs = _read(place)
-        compat.make_spark_lazy(configs, _never)
-        compat.prepare_configs(configs, place.cache_dir)
-        context = new_context(configs, place)
-        state = compat.throwaway_state(head.scratch_dir / "base-state.duckdb", context)
-        compat.give_state(context, state)
-        load(context, Clock(now=clock.now))
-        promote_as_prod(context, state, execution)
-    return state, context.config
+    state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
+    with Aside(partial(_load_base, base, place, state, execution), answer) as beside:
+
+        def attempt(ignored: Sequence[Path] = ()) -> OpenProject:
+            return open_without_state(
+                place, clock=clock, on_spark_start=on_spark_start, ignored=ignored
+            )
+
+        try:
+            opened = attempt()
+        except (NotLoaded, BadInput) as error:
+            with clock.phase("base branch"):
+                before = _result(beside, state)
+            failures = _failures(error, place, attempt, base_fails=bool(before.failures))
+            raise NotLoaded(failures, base=before.failures) from error
+        with clock.phase("base branch"):
+            found = _result(beside, state)
+    if found.state is not None:
+        given = compat.throwaway_state_again(found.state, opened.context)
+    else:
+        given = compat.throwaway_state(place.scratch_dir / "nothing.duckdb", opened.context)
+    compat.give_state(opened.context, given)
+    opened.config_before, opened.base_failures = found.config, found.failures
+    return opened
 
 
-def _read(place: Place) -> dict[Path, Config]:
+def _failures(
+    error: NotLoaded | BadInput,
+    place: Place,
+    attempt: Callable[[Sequence[Path]], object],
+    *,
+    base_fails: bool,
+) -> list[Failure]:
+    """All that keeps the head from being loaded.
+
+    Raises:
+        BadInput: it is no fault of the project's files, as a gateway that does not exist.
+    """
+    if isinstance(error, NotLoaded):
+        # Where the base branch loads, all are new, and one round shows the models beside the first.
+        # What follows from a macro that does not load would only hide it.
+        models = all(unit.suffix == ".sql" for unit in error.units)
+        rounds = MAX_ROUNDS if base_fails else int(models)
+        return every_failure(error, place.repository, attempt, rounds=rounds)
+    if error.reason_code != "bad_config":
+        raise error
+    return [_failure(error, place, stage="configuration")]
+
+
+def _result(beside: Aside, state: Path) -> Base:
+    """Waits for the base branch's project, and says what became of it."""
     try:
-        return compat.read_configs_without_state(place.projects)
-    except Exception as error:
+        values = beside.result()
+    except ChildProcessError as error:
+        failure = Failure(
+            stage="load",
+            reason_code="worker_crashed",
+            exit_code=EXIT_FAILED,
+            message=f"The process that loaded the base branch's project {error}.",
+            hint="The log above says what happened last.",
+        )
+        return Base(None, (failure,))
+    if values["config"] is None:
+        return Base(None, tuple(Failure.model_validate(value) for value in values["failures"]))
+    return Base(state, config=ConfigFacts.from_values(values["config"]))
+
+
+def _load_base(place: Place, head: Place, state: Path, execution: int) -> dict[str, Any]:
+    """What `Base` is made from, as JSON values. Runs in the process of its own."""
+    if not place.projects:
+        return {"config": None, "failures": []}
+    search_path.move(head.python_path, head.repository, place.repository)
+    try:
+        context = _opened(place)
+        kept = compat.throwaway_state(state, context)
+        compat.give_state(context, kept)
+        try:
+            promote_as_prod(context, kept, execution)
+        except Exception as error:
+            # Fingerprints render models, which is the first that some broken macros are heard of.
+            raise NotLoaded([_failure(error, place)]) from error
+        kept.close()
+        return {"config": ConfigFacts.of(context.config).as_values(), "failures": []}
+    except NotLoaded as error:
+        found = every_failure(error, place.repository, partial(_opened, place))
+    except BotError as error:
+        absent = error.reason_code == "no_config"  # the pull request adds the project
+        found = [] if absent else [_failure(error, place, stage="configuration")]
+    return {"config": None, "failures": [failure.model_dump(mode="json") for failure in found]}
+
+
+def _opened(place: Place, ignored: Sequence[Path] = ()) -> Context:
+    try:
+        configs = compat.read_configs_without_state(place.projects)
+    except (Exception, SystemExit) as error:
         # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-        text = sentence(error)
-        for project in place.projects:
-            text = text.replace(f"{project}/", "")
-        raise BadInput(
-            f"The SQLMesh configuration of the base branch is not valid: {text}",
-            hint="If it needs a variable, give the variable a default, or pass it with "
-            "`worker-env`; else correct the configuration on the base branch.",
-            reason_code="bad_base_config",
-        ) from error
+        raise bad_configuration(error, place) from error
+    compat.make_spark_lazy(configs, _never)
+    compat.prepare_configs(configs, place.cache_dir)
+    compat.ignore_files(configs, ignored)
+    context = new_context(configs, place)
+    compat.merge_nothing_from_state(context)
+    load(context, Clock().phase("load"), place.repository)
+    return context
 
 
-@contextmanager
-def _traceless(projects: Sequence[Path]) -> Iterator[None]:
-    """Forgets afterwards what the base branch's code left in this process.
-
-    Its `.env` sets variables, and its Python modules stay loaded under their names. The head would
-    take both for its own: other values, and Python models that look changed although they are not,
-    because SQLMesh keeps a helper's source only where it lies in the project.
-    """
-    variables = dict(os.environ)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(variables)
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file and any(Path(file).is_relative_to(project) for project in projects):
-                del sys.modules[name]
+def _failure(error: BaseException, place: Place, stage: str = "load") -> Failure:
+    return failure_of(error, stage=stage, repository=place.repository)
 
 
 def _never() -> None:

@@ -18,6 +18,7 @@ from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.messages import DoctorAsk
 from ci_bot.contracts.plan import CheckStatus, ProjectCheck
 from ci_bot.errors import BotError
+from ci_bot.places import Places
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import (
     checks,
@@ -28,6 +29,7 @@ from ci_bot.worker import (
     review,
     validation,
 )
+from ci_bot.worker.loading import load
 from ci_bot.worker.names import Names
 from ci_bot.worker.problems import sentence
 from ci_bot.worker.project import Clock, StateFacts
@@ -114,7 +116,7 @@ class _Doctor:
         return all(check.status != "fail" for check in self.checks[before:])
 
     def _tell(self, name: str, status: CheckStatus, message: str, fix: str | None = None) -> None:
-        shown = shortened(message.replace(f"{self.place.repository}/", ""), _LONGEST)
+        shown = shortened(Places({self.place.repository: ""}).text(message), _LONGEST)
         limited = fix[:_LONGEST] if fix else None
         self._add(ProjectCheck(name=name, status=status, message=shown, fix=limited))
 
@@ -185,7 +187,7 @@ class _Doctor:
             compat.give_state(self.context, self.state)
         else:
             compat.merge_nothing_from_state(self.context)
-        self.context.load()
+        load(self.context, self.ports.clock.phase("load"), self.place.repository)
         self._tell("models", "ok", f"{len(self.context.models)} models load")
 
     def _look_into_state(self) -> None:

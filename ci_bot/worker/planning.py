@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -26,6 +27,7 @@ from ci_bot.contracts.identity import (
 )
 from ci_bot.contracts.plan import Category, Window
 from ci_bot.errors import BadInput
+from ci_bot.places import Places
 from ci_bot.worker import compat, requested, restating, times
 from ci_bot.worker.names import Names
 
@@ -319,8 +321,15 @@ def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
     return stages
 
 
-def identity_of(context: Any, planned: Planned, *, state_schema_version: int) -> PlanIdentity:
-    """The plan's identity (DESIGN 4.3): what the environment will be, not what is left to do."""
+def identity_of(
+    context: Any, planned: Planned, *, state_schema_version: int, repository: Path
+) -> PlanIdentity:
+    """The plan's identity (DESIGN 4.3): what the environment will be, not what is left to do.
+
+    Args:
+        repository: Root of the checkout. A statement that names it, as a `config.py` may write it,
+            would be another one in every run, because the checkout is copied to another place.
+    """
     plan = planned.plan
     environment = plan.environment
     promoted = {info.snapshot_id for info in environment.promoted_snapshots}
@@ -332,7 +341,7 @@ def identity_of(context: Any, planned: Planned, *, state_schema_version: int) ->
     }
     windows = target_windows(planned, changed.values())
     naming = environment.naming_info
-    return PlanIdentity(
+    identity = PlanIdentity(
         environment=environment.name,
         gateway=context.selected_gateway,
         suffix_target=str(naming.suffix_target.value),
@@ -355,6 +364,7 @@ def identity_of(context: Any, planned: Planned, *, state_schema_version: int) ->
         ],
         statements=[_statements(item) for item in plan.context_diff.environment_statements],
     )
+    return Places({repository: ""}).document(identity)
 
 
 def _target(

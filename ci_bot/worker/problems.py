@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_bot.contracts.base import Failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
+from ci_bot.places import Places
 from ci_bot.worker import java
+from ci_bot.worker.causes import cause_of
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -19,6 +21,38 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
 _STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
+
+
+class NotLoaded(BotError):
+    """The project does not load.
+
+    Args:
+        failures: Why, in the contract's form; the first is the one that this error tells.
+        units: The files that SQLMesh was loading when it failed.
+        base: Why the base branch's project does not load; None where it was not tried.
+    """
+
+    reason_code = "failed"
+
+    def __init__(
+        self,
+        failures: Sequence[Failure],
+        *,
+        units: Sequence[Path] = (),
+        base: Sequence[Failure] | None = None,
+    ) -> None:
+        first = failures[0]
+        super().__init__(
+            first.message,
+            hint=first.hint,
+            reason_code=first.reason_code,
+            path=first.path,
+            line=first.line,
+        )
+        self.exit_code = first.exit_code
+        self.failures = tuple(failures)
+        self.units = tuple(units)
+        self.base = None if base is None else tuple(base)
 
 
 def root_cause(error: BaseException) -> BaseException:
@@ -132,19 +166,25 @@ def failure_of(
             path=error.path,
             line=error.line,
         )
-    message = sentence(error)
+    places, cause = Places({repository: ""}), cause_of(error, repository)
+    text = sentence(error)
     location = getattr(error, "location", None)
-    path, line = place(message, repository, [Path(location)] if location else [])
-    if location and path is None:
-        path = _relative(Path(location), repository)
-    # Absolute paths of the run's private copy mean nothing to the reader.
-    message = message.replace(f"{speakable(str(repository))}/", "")
+    path, line = place(text, repository, [Path(location)] if location else [])
+    located = _relative(Path(location), repository) if location else None
+    if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
+        # The frame that failed says more than the file of a whole model, or than a message.
+        path, line = cause.path, cause.line or line
+    else:
+        path = path or located
+    # Paths of the run's private copy mean nothing to the reader.
     return Failure(
         stage=stage,
-        reason_code=reason_code or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
+        reason_code=reason_code
+        or cause.reason_code
+        or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
         exit_code=exit_code,
-        message=message,
-        hint=hint,
+        message=places.text(speakable(cause.message or text)),
+        hint=cause.hint or hint,
         path=path,
         line=line,
     )

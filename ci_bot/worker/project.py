@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,12 +21,18 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.report import Baseline
 from ci_bot.errors import BadInput
+from ci_bot.places import Places
 from ci_bot.worker import compat, requested
+from ci_bot.worker.causes import cause_of
+from ci_bot.worker.loading import load
 from ci_bot.worker.problems import LINE_NUMBER, sentence
+from ci_bot.worker.rules.config_facts import ConfigFacts
 from ci_bot.worker.state_failure import missing_variables, unset_variables, unusable_state
 
+_NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
 PG_READ_ONLY = "-c default_transaction_read_only=on"
 
@@ -64,7 +71,8 @@ class OpenProject:
     state: StateFacts
     clock: Clock
     spark_starts: list[float]
-    config_before: Any = None
+    config_before: ConfigFacts | None = None
+    base_failures: tuple[Failure, ...] = ()
 
     @property
     def has_prod(self) -> bool:
@@ -81,7 +89,11 @@ class OpenProject:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run reads and writes: the project's directories and the run's private ones."""
+    """Where a run reads and writes: the project's directories and the run's private ones.
+
+    `repository` is the root of the tree that the projects lie in: the checkout, or the base
+    branch's files.
+    """
 
     projects: tuple[Path, ...]
     repository: Path
@@ -89,6 +101,7 @@ class Place:
     scratch_dir: Path
     gateway: str | None
     own: bool = False
+    python_path: tuple[str, ...] = ()
 
 
 def configure(
@@ -127,42 +140,42 @@ def configure(
     with clock.phase("configuration"):
         try:
             configs = read(place.projects)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-            raise _bad_configuration(error, place) from error
+            raise bad_configuration(error, place) from error
         requested.check_project_keys(configs, [shown(path, place) for path in configs])
         compat.make_spark_lazy(configs, started)
         compat.prepare_configs(configs, place.cache_dir)
     return configs, starts
 
 
-def _bad_configuration(error: Exception, place: Place) -> BadInput:
-    text = str(error).replace(f"{place.repository}/", "")
-    if "could not be found" in text:
+def bad_configuration(error: BaseException, place: Place) -> BadInput:
+    """The failure where a configuration could not be read, with its file and what would mend it."""
+    text = str(error)
+    if _NO_CONFIGURATION.match(text):
         names = ", ".join(named(path, place) for path in place.projects)
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
             hint="`project` names the directory that holds it.",
             reason_code="no_config",
         )
-    path = _configuration_file(error, place)
+    cause = cause_of(error, place.repository)
+    path = cause.path or _configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""
+    said = cause.message or Places({place.repository: ""}).text(sentence(error))
     unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
+    hint = missing_variables(unset) if unset else cause.hint
     return BadInput(
-        f"The SQLMesh configuration{where} is not valid: {sentence(error)}".replace(
-            f"{place.repository}/", ""
-        ),
-        hint=missing_variables(unset)
-        if unset
-        else "Correct the configuration; `sqlmesh info` shows the same error locally.",
+        f"The SQLMesh configuration{where} is not valid: {said}",
+        hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
         reason_code="bad_config",
         path=path,
-        line=line,
+        line=cause.line or line,
     )
 
 
-def _configuration_file(error: Exception, place: Place) -> str | None:
+def _configuration_file(error: BaseException, place: Place) -> str | None:
     """The file that the error names, else the only one that it can be about."""
     location = getattr(error, "location", None)
     if location:
@@ -206,7 +219,7 @@ def new_context(configs: dict[Path, Config], place: Place) -> Context:
                 hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
                 reason_code="unknown_gateway",
             ) from error
-        raise _bad_configuration(error, place) from error
+        raise bad_configuration(error, place) from error
 
 
 def require_spark(context: Context) -> None:
@@ -262,7 +275,7 @@ def open_state(
         compat.state_adapter_of(state).fetchone("SELECT 1")
         versions = state.get_versions(validate=False)
     except ConfigError as error:
-        raise _bad_configuration(error, place) from error
+        raise bad_configuration(error, place) from error
     except Exception as error:
         raise unusable_state(error, engine, place.projects, os.environ) from error
     facts = StateFacts(
@@ -289,12 +302,6 @@ def read_only_environment() -> None:
     options = os.environ.get("PGOPTIONS", "")
     if PG_READ_ONLY not in options:
         os.environ["PGOPTIONS"] = f"{options} {PG_READ_ONLY}".strip()
-
-
-def load(context: Context, clock: Clock) -> None:
-    """Loads models, macros, audits and tests into `context`."""
-    with clock.phase("load"):
-        context.load()
 
 
 def prod_catalogs(state: StateSync) -> set[str]:
@@ -329,7 +336,7 @@ def open_project(
 
     Raises:
         BadInput, Refused: see `configure`, `new_context` and `open_state`.
-        SQLMeshError: the project does not load.
+        NotLoaded: the project does not load.
     """
     if not write:
         read_only_environment()
@@ -351,24 +358,32 @@ def open_project(
             compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
         compat.give_state(context, state)
-    load(context, clock)
+    load(context, clock.phase("load"), place.repository)
     return OpenProject(context, baseline, facts, clock, starts)
 
 
-def open_on_state(
+def open_without_state(
     place: Place,
-    state: StateSync,
     *,
     clock: Clock,
     on_spark_start: Callable[[], None],
+    ignored: Sequence[Path] = (),
 ) -> OpenProject:
-    """Opens a project against a throw-away state that stands for its base branch."""
+    """Loads a project from its files alone; `stand_on` gives it a state before it is planned.
+
+    Args:
+        ignored: Files that are left out.
+
+    Raises:
+        BadInput: see `configure` and `new_context`.
+        NotLoaded: the project does not load.
+    """
     configs, starts = configure(
         place, on_spark_start, clock=clock, read=compat.read_configs_without_state
     )
+    compat.ignore_files(configs, ignored)
     context = new_context(configs, place)
-    compat.give_state(context, state)
     compat.merge_nothing_from_state(context)
-    load(context, clock)
+    load(context, clock.phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)

@@ -12,6 +12,7 @@ from typing import Any
 import sqlglot
 import sqlmesh
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
+from sqlmesh.utils.errors import SQLMeshError
 
 import ci_bot
 from ci_bot.contracts.base import Versions
@@ -36,6 +37,7 @@ from ci_bot.worker.drift import Drift
 from ci_bot.worker.ledger import Ledger
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Interval, Planned, Wish
+from ci_bot.worker.problems import NotLoaded, failure_of
 from ci_bot.worker.project import Clock, OpenProject, Place
 from ci_bot.worker.rule_inputs import rule_inputs
 from ci_bot.worker.rules import column_changes, find
@@ -54,17 +56,20 @@ class Ports:
     on_spark_start: Callable[[], None]
 
 
-def place_of(ask: Any, projects: list[str], cache_name: str = "") -> Place:
-    """The directories of a run, from its request."""
+def place_of(
+    ask: Any, projects: list[str], cache_name: str = "", root: Path | None = None
+) -> Place:
+    """The directories of a run, from its request; `root` is another tree than the checkout's."""
     workplace = ask.workplace
     cache = Path(workplace.cache_dir)
     return Place(
         projects=tuple(Path(path) for path in projects),
-        repository=Path(workplace.repository),
+        repository=root or Path(workplace.repository),
         cache_dir=cache / cache_name if cache_name else cache,
         scratch_dir=Path(workplace.scratch_dir),
         gateway=ask.gateway,
         own=workplace.own,
+        python_path=tuple(workplace.python_path),
     )
 
 
@@ -73,7 +78,8 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
 
     Raises:
         BotError: bad input, a state that cannot be used, a lock.
-        SQLMeshError: the project does not load or SQLMesh refuses to plan it.
+        NotLoaded: the project does not load.
+        SQLMeshError: SQLMesh refuses to plan it.
     """
     opened = open_for_review(ask, ports)
     context = opened.context
@@ -89,7 +95,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
         execution_time=ask.execution_time,
     )
     with clock.phase("plan"):
-        planned = planning.plan_against_prod(context, wish)
+        planned = _plan(opened, wish, repository)
     facts = _Facts(opened, planned, names, repository, ask, clock, wish)
     with clock.phase("describe"):
         described = facts.plan_parts()
@@ -126,33 +132,47 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
         notes=facts.notes(),
         versions=stamp,
         timings=dict(clock.phases),
+        base_failures=list(opened.base_failures),
         **described,
     )
 
 
 def open_for_review(ask: ReviewAsk, ports: Ports) -> OpenProject:
-    """Opens the project on the baseline that was asked for. What `auto` means, the bot decides."""
+    """Opens the project on the baseline that was asked for. What `auto` means, the bot decides.
+
+    Raises:
+        BadInput, Refused: the configuration or the state cannot be used.
+        NotLoaded: the project does not load.
+    """
     place = place_of(ask, ask.projects)
     if ask.baseline != "base-branch":
         return project.open_project(
             place, write=False, clock=ports.clock, on_spark_start=ports.on_spark_start
         )
-    if not ask.base_projects:
+    if ask.base_repository is None:
         raise BadInput(
             "A review against the base branch needs the base commit, which the checkout lacks.",
             hint="Check out with `fetch-depth: 2`, so that the merge commit has its first parent.",
             reason_code="no_base",
         )
+    base = place_of(ask, ask.base_projects, cache_name="base", root=Path(ask.base_repository))
     execution = (
         times.milliseconds(ask.execution_time) if ask.execution_time else times.now_milliseconds()
     )
-    base = place_of(ask, ask.base_projects, cache_name="base")
-    state, config = baseline.state_from_base(base, place, clock=ports.clock, execution=execution)
-    opened = project.open_on_state(
-        place, state, clock=ports.clock, on_spark_start=ports.on_spark_start
+    return baseline.open_on_base(
+        place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start
     )
-    opened.config_before = config
-    return opened
+
+
+def _plan(opened: OpenProject, wish: Wish, repository: Path) -> Planned | None:
+    """The plan; a failure where the base branch fails too is told together with the base's."""
+    try:
+        return planning.plan_against_prod(opened.context, wish)
+    except SQLMeshError as error:
+        if not opened.base_failures:
+            raise
+        failure = failure_of(error, stage="plan", repository=repository)
+        raise NotLoaded([failure], base=opened.base_failures) from error
 
 
 @dataclass
@@ -206,6 +226,7 @@ class _Facts:
                 self.opened.context,
                 planned,
                 state_schema_version=self.opened.state.schema_version,
+                repository=self.repository,
             ),
             "changes": describe.changes(
                 planned,
@@ -291,6 +312,13 @@ class _Facts:
         notes = list(self.planned.notes) if self.planned else []
         if self.opened.baseline == "empty":
             notes.append("There is no prod yet: everything is new.")
+        elif self.opened.base_failures:
+            notes.append(
+                "The base branch does not load, so there was nothing to compare with: every model "
+                "counts as new."
+            )
+        elif self.opened.baseline == "base-branch" and not self.opened.has_prod:
+            notes.append("The base branch has no SQLMesh project here: everything is new.")
         elif self.opened.baseline == "base-branch":
             notes.append(
                 "Compared with the base branch's project, not with prod's state: nothing is known "

@@ -15,6 +15,7 @@ from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
 from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules.config_facts import ConfigFacts
 
 
 def rule_inputs(
@@ -23,7 +24,7 @@ def rule_inputs(
     drift: Drift,
     ask: ReviewAsk,
     *,
-    config_before: Any = None,
+    config_before: ConfigFacts | None = None,
 ) -> RuleInputs:
     """What `rules.find` is given for this review.
 
@@ -53,7 +54,7 @@ def rule_inputs(
         else _nothing,
         files_after=_reader(repository, ask.unread_files),
         config_before=config_before,
-        config_after=context.config,
+        config_after=ConfigFacts.of(context.config),
         statements=_statements(planned),
         readers=_readers(after),
         default_dialect=context.default_dialect or "",

@@ -136,7 +136,14 @@ def of_project(opened: OpenProject, place: Place, found: Versions) -> list[Proje
     """The parts that a review looks at, in the order in which they depend on each other."""
     context = opened.context
     suffix = suffix_target(context)
-    if opened.baseline == "base-branch":
+    if opened.base_failures:
+        about_state = ProjectCheck(
+            name="state",
+            status="not_run",
+            message="Not opened: the base branch's project should stand for prod, and does not "
+            "load.",
+        )
+    elif opened.baseline == "base-branch":
         about_state = ProjectCheck(
             name="state",
             status="not_run",

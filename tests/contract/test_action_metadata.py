@@ -17,6 +17,7 @@ INPUTS = [
     "environment-prefix",
     "baseline",
     "requirements",
+    "python-path",
     "worker-env",
     "select-model",
     "restate-model",

@@ -130,6 +130,7 @@ def _review(folder: Path) -> dict[str, Any]:
         owner=Owner(name="corpus"),
         environment="pr_1",
         baseline="base-branch",
+        base_repository=str(base),
         base_projects=[str(base)],
         before_dir=str(base),
         changed_files=changed,

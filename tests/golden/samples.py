@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ci_bot.activities.review import Commits, ReviewOptions, unplanned_facts
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.identity import PlanDifference
+from ci_bot.contracts.messages import Owner
 from ci_bot.contracts.plan import (
     ColumnChange,
     Cost,
@@ -26,6 +28,7 @@ from ci_bot.contracts.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.report import Report
+from ci_bot.decision import BotFacts, judge
 from ci_bot.rendering.context import (
     CommentContext,
     Condition,
@@ -371,6 +374,53 @@ def failed_plan() -> Rendered:
     return render_review(report, make_context(phase="plan_failed"))
 
 
+def base_broken() -> Rendered:
+    """The base branch does not load, and this pull request is not why: nobody is blamed."""
+    failure = Failure(
+        stage="load",
+        reason_code="failed",
+        exit_code=1,
+        message="Failed to load model from file 'models/stg/orders.sql':\n\n"
+        "  Expected table name but got <Token token_type: WHERE>. Line 16, Col: 12.\n"
+        "    FROM WHERE order_date BETWEEN @start_date AND @end_date",
+        hint="Correct it and push; `sqlmesh info` shows the same locally.",
+        path="models/stg/orders.sql",
+        line=16,
+    )
+    options = ReviewOptions(
+        environment="pr_17", owner=Owner(name="acme/shop"), commits=Commits(), baseline="state"
+    )
+    facts = unplanned_facts([failure], options, projects=["."], gateway="spark")
+    judged = judge(facts, bot=BotFacts(changed_files=("models/stg/customers.sql",)))
+    report = make_report(
+        plan_id=None,
+        appliable=False,
+        not_appliable_because="The base branch does not load.",
+        baseline="base-branch",
+        decision=judged.decision,
+        reasons=list(judged.reasons),
+        risks=list(judged.risks),
+        **{
+            name: getattr(facts, name)
+            for name in (
+                "project",
+                "changes",
+                "backfill",
+                "work",
+                "restatements",
+                "statements",
+                "prod_plan",
+                "checks",
+                "cost",
+                "stages",
+                "lineage",
+                "base_failures",
+            )
+        },
+    )
+    return render_review(report, make_context(phase="planned"))
+
+
 def no_changes() -> Rendered:
     """Only an owner changed; the comment explains why new data is no change."""
     meta = make_change("stg.orders", change="metadata", category="metadata", owner="sales")
@@ -519,6 +569,7 @@ SAMPLES: dict[str, Callable[[], Rendered]] = {
         destructive_change,
         thousand_models,
         failed_plan,
+        base_broken,
         no_changes,
         planning,
         stale,

@@ -11,6 +11,8 @@ from sqlmesh.core import context_diff
 from sqlmesh.core.config import DuckDBConnectionConfig
 from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.context import Context
+from sqlmesh.core.macros import macro
+from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.worker import compat
 from tests.projects import Shop, write_shop
@@ -104,3 +106,59 @@ def test_plan_with_caps__does_not_extend_prods_tables(built: Shop) -> None:
     missing = {item.snapshot_id.name for item in builder.build().missing_intervals}
     context.close()
     assert not any("orders" in name for name in missing)
+
+
+def broken_shop(tmp_path: Path) -> Shop:
+    """The shop with two models that do not parse and a macro that does not import."""
+    shop = write_duck_shop(tmp_path)
+    for name in ("one", "two"):
+        shop.write(f"models/{name}.sql", f"MODEL (name shop.{name});\n\nSELECT ({name!r}\n")
+    shop.write(
+        "macros/wrong.py",
+        "from sqlmesh import macro\n\n\n@macro()\ndef good9(e): ...\n\n\nraise RuntimeError('wrong')\n",
+    )
+    return shop
+
+
+def context_without(shop: Shop, tmp_path: Path, *ignored: str) -> Context:
+    configs = compat.read_configs([shop.project])
+    compat.prepare_configs(configs, tmp_path / "cache")
+    compat.ignore_files(configs, [shop.project / path for path in ignored])
+    return Context(paths=[str(shop.project)], config=configs, load=False)
+
+
+def test_ignore_files__leaves_out_these_and_no_others(tmp_path: Path) -> None:
+    shop = broken_shop(tmp_path)
+    context = context_without(shop, tmp_path, "macros/wrong.py", "models/one.sql", "models/two.sql")
+    context.load()
+    assert '"shop"."orders"' in str(list(context.models))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_model_failures__are_all_and_not_the_first_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    monkeypatch.setattr("sqlmesh.core.constants.MAX_FORK_WORKERS", processes)
+    shop = broken_shop(tmp_path)
+    found: list[tuple[Path, BaseException]] = []
+    with compat.model_failures(found), pytest.raises(ConfigError) as first:
+        context_without(shop, tmp_path, "macros/wrong.py").load()
+    assert {path.name for path, _ in found} == {"one.sql", "two.sql"}
+    # Each as SQLMesh itself would have raised it.
+    told = [str(compat.load_error(path, problem)) for path, problem in found]
+    assert str(first.value) in told
+
+
+def test_registries_kept__a_load_that_fails_leaves_no_macro_behind(tmp_path: Path) -> None:
+    shop = broken_shop(tmp_path)
+    with compat.registries_kept(), pytest.raises(RuntimeError, match="wrong"):
+        context_without(shop, tmp_path).load()
+    assert "good9" not in macro.get_registry()
+
+
+def test_throwaway_state_again__reads_what_another_process_has_closed(tmp_path: Path) -> None:
+    context = context_without(write_duck_shop(tmp_path), tmp_path)
+    compat.throwaway_state(tmp_path / "own.duckdb", context).close()
+    state = compat.throwaway_state_again(tmp_path / "own.duckdb", context)
+    assert state.get_versions().schema_version > 0
+    assert state.get_environments() == []

@@ -33,7 +33,9 @@ def identity(
             found.context, Wish(environment="pr_1", flags=flags, window=window, **wish)
         )
         assert planned is not None
-        return planning.identity_of(found.context, planned, state_schema_version=102)
+        return planning.identity_of(
+            found.context, planned, state_schema_version=102, repository=shop.project
+        )
 
 
 def work(shop: Shop, tmp_path: Path, window: Window | None = None) -> dict[str, list[Any]]:

@@ -31,7 +31,7 @@ from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import CleanupAsk, Owner, Progress
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.process.deadline import Deadline
-from ci_bot.process.environment import WorkerVariables, build
+from ci_bot.process.environment import WorkerVariables, build, with_python_path
 from ci_bot.process.family import process_table
 from ci_bot.process.identity import ENTER, Identity, may
 from ci_bot.process.launch import MIB, Launch, Limits
@@ -767,6 +767,20 @@ def test_requirements__only_what_is_missing_and_as_the_worker(cage: Cage) -> Non
     assert owners == {cage.launch.identity.uid if cage.launch.identity else os.getuid()}
     assert launch.overlay == cage.workspace.overlay
     assert launch.environment["PYTHONPATH"] == str(cage.workspace.overlay)
+
+
+def test_requirements__come_after_the_project_s_own_modules(laptop: Cage) -> None:
+    modules = laptop.workspace.repository / "lib"
+    modules.mkdir()
+    (modules / "pip.py").write_text("raise SystemExit('the project spoke')\n")
+    wheel(laptop.workspace.repository / "wheels", "ours", "1.5", "")
+    (laptop.workspace.repository / "requirements.txt").write_text(
+        "--no-index\n--find-links wheels\nours==1.5\n"
+    )
+    environment = with_python_path(laptop.launch.environment, [str(modules)])
+    laptop.launch = replace(laptop.launch, environment=environment)
+    launch = install(laptop)
+    assert launch.environment["PYTHONPATH"] == f"{modules}:{laptop.workspace.overlay}"
 
 
 def test_requirements__a_source_package_is_not_built(cage: Cage, ground: Path) -> None:

@@ -38,6 +38,7 @@ def ask(root: Path, which: str, head: Path, base: Path | None = None) -> ReviewA
         (run / name).mkdir(parents=True)
     return ReviewAsk(
         projects=[str(head)],
+        base_repository=str(base) if base else None,
         base_projects=[str(base)] if base else [],
         workplace=Workplace(
             repository=str(head), cache_dir=str(run / "cache"), scratch_dir=str(run / "scratch")

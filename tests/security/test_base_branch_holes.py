@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.contracts.base import Failure
 from ci_bot.errors import BadInput
+from ci_bot.worker.problems import NotLoaded
 from ci_bot.worker.review import open_for_review
 from tests.security.forked import forked
 from tests.security.history import first_tree, write
@@ -54,14 +56,19 @@ def test_config_py__that_needs_a_missing_variable_fails_with_its_name(tmp_path: 
         (tree / "config.yaml").unlink()
         (tree / "config.py").write_text(module)
 
-    def failure() -> str:
-        with pytest.raises(BadInput) as refused:
+    def failure() -> tuple[int, tuple[Failure, ...], tuple[Failure, ...]]:
+        with pytest.raises(NotLoaded) as refused:
             open_for_review(ask(tmp_path, "base", head, base), ports())
-        return refused.value.message
+        return refused.value.exit_code, refused.value.failures, refused.value.base or ()
 
-    message = forked(failure, tmp_path)
-    assert "NO_SUCH_PASSWORD" in message
-    assert str(tmp_path) not in message
+    code, of_head, of_base = forked(failure, tmp_path)
+    assert code == 2
+    assert of_head == of_base
+    (told,) = of_head
+    assert "needs the variable `NO_SUCH_PASSWORD`" in told.message
+    assert "worker-env" in str(told.hint)
+    assert (told.path, told.line) == ("config.py", 3)
+    assert str(tmp_path) not in f"{told.message} {told.hint}"
 
 
 def test_project_key__renamed_merges_nothing_of_the_base_into_the_head(tmp_path: Path) -> None:

@@ -42,11 +42,13 @@ def test_inputs__that_are_empty__have_their_defaults() -> None:
 def test_inputs__lists_take_lines_and_blanks() -> None:
     inputs = read(
         project="warehouse\n\n  marts with space \n",
+        python_path="lib\n shared code\n",
         select_model="shop.orders  shop.revenue\nshop.customers, tag:daily",
         allow_destructive="shop.orders",
     )
 
     assert inputs.project == ("warehouse", "marts with space")
+    assert inputs.python_path == ("lib", "shared code")
     assert inputs.select_model == ("shop.orders", "shop.revenue", "shop.customers", "tag:daily")
     assert inputs.allow_destructive == ("shop.orders",)
 

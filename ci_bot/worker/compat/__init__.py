@@ -17,6 +17,12 @@ from ci_bot.worker.compat.configuration import (
     scan_packages_once,
     state_is_shared,
 )
+from ci_bot.worker.compat.loading import (
+    ignore_files,
+    load_error,
+    model_failures,
+    registries_kept,
+)
 from ci_bot.worker.compat.planner import (
     AuditListener,
     AuditOutcome,
@@ -58,6 +64,7 @@ from ci_bot.worker.compat.states import (
     state_sync_on,
     stored_snapshots,
     throwaway_state,
+    throwaway_state_again,
     whole_snapshots,
 )
 
@@ -85,11 +92,14 @@ __all__ = [
     "forget_snapshots",
     "give_state",
     "has_lazy_spark",
+    "ignore_files",
     "inherits_intervals",
     "keep_model_caps",
+    "load_error",
     "lock_environments",
     "make_spark_lazy",
     "merge_nothing_from_state",
+    "model_failures",
     "needs_format",
     "new_state_sync",
     "note_refused_models",
@@ -101,6 +111,7 @@ __all__ = [
     "prod_interval_ends",
     "read_configs",
     "read_configs_without_state",
+    "registries_kept",
     "scan_packages_once",
     "set_known_catalog",
     "state_adapter",
@@ -110,5 +121,6 @@ __all__ = [
     "state_sync_on",
     "stored_snapshots",
     "throwaway_state",
+    "throwaway_state_again",
     "whole_snapshots",
 ]

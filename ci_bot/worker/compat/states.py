@@ -64,10 +64,15 @@ def state_sync_on(
 
 def throwaway_state(path: Path, context: Context) -> StateSync:
     """A fresh, migrated state in a file of our own. The only state that is ever migrated here."""
-    connection = DuckDBConnectionConfig(database=str(path), concurrent_tasks=4)
-    state = state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
+    state = throwaway_state_again(path, context)
     state.migrate()
     return state
+
+
+def throwaway_state_again(path: Path, context: Context) -> StateSync:
+    """The state in `path`, which another process made with `throwaway_state`, and has closed."""
+    connection = DuckDBConnectionConfig(database=str(path), concurrent_tasks=4)
+    return state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
 
 
 def new_state_sync(context: Context) -> StateSync:

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ci_bot.worker.rules.config_facts import ConfigFacts
+
 ReadFile = Callable[[str], bytes | None]
 
 
@@ -29,7 +31,7 @@ class RuleInputs:
         projects: project directories, relative to the repository.
         changed_files: paths of the PR's diff, relative to the repository; None where unknown.
         files_before, files_after: the text of a file on either side, None where it is not there.
-        config_before, config_after: SQLMesh's configuration objects, where at hand.
+        config_before, config_after: the configurations, where they are known.
         statements: environment statements (when, sql, change) of the plan.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
@@ -50,8 +52,8 @@ class RuleInputs:
     changed_files: tuple[str, ...] | None = None
     files_before: ReadFile = no_file
     files_after: ReadFile = no_file
-    config_before: Any = None
-    config_after: Any = None
+    config_before: ConfigFacts | None = None
+    config_after: ConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""

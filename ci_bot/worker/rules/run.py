@@ -11,6 +11,7 @@ from typing import Any, get_args
 from ci_bot.contracts.plan import Finding, Severity
 from ci_bot.worker.rules.changes import CHANGE_RULES
 from ci_bot.worker.rules.changes.exposure import exposed_by, statements_of
+from ci_bot.worker.rules.config_facts import ConfigFacts
 from ci_bot.worker.rules.files import PROJECT_RULES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models import MODEL_RULES
@@ -119,13 +120,8 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
             yield from _safely(partial(statements_of, after, None), "destructive-statement", after)
 
 
-def _variables(config: Any) -> frozenset[str] | None:
-    if config is None:
-        return None
-    names = set(getattr(config, "variables", {}) or {})
-    for gateway in (getattr(config, "gateways", {}) or {}).values():
-        names |= set(getattr(gateway, "variables", {}) or {})
-    return frozenset(name.lower() for name in names)
+def _variables(config: ConfigFacts | None) -> frozenset[str] | None:
+    return None if config is None else config.variables
 
 
 def _name(rule: Callable[..., Any]) -> str:

@@ -18,6 +18,7 @@ from ci_bot.contracts.plan import (
     TestFailure,
     TestsCheck,
 )
+from ci_bot.contracts.report import Project
 from ci_bot.decision import BotFacts, Limits
 from ci_bot.decision.pages import page_of
 from tests.unit.decision.facts import (
@@ -48,6 +49,50 @@ def test_r01__a_failure_is_no_go(stage: str, rule: str) -> None:
 
     assert judgement.decision == "no_go"
     assert (only(judgement, rule).path, only(judgement, rule).line) == ("models/a.sql", 3)
+
+
+OF_THE_BASE = failed("Failed to load model from file 'models/a.sql':\n\n  Expecting ).", "load")
+
+
+@pytest.mark.parametrize(
+    ("files", "severity", "decision"),
+    [
+        (("models/b.sql",), "high", "review"),
+        (("README.md", "models/b.sql"), "high", "review"),
+        (("README.md",), "medium", "no_changes"),
+        (None, "high", "review"),
+    ],
+)
+def test_r01__a_base_that_is_broken_by_others_is_never_no_go(
+    files: tuple[str, ...] | None, severity: str, decision: str
+) -> None:
+    judgement = judged(
+        BotFacts(changed_files=files),
+        project=Project(paths=["."], gateway=None, dialect=None, models=0),
+        prod_plan=None,
+        base_failures=[OF_THE_BASE.model_copy(update={"path": "models/a.sql", "line": 3})],
+    )
+
+    risk = only(judgement, "R01-base-broken")
+    assert (risk.severity, judgement.decision) == (severity, decision)
+    assert (risk.path, risk.line) == ("models/a.sql", 3)
+    assert "(`models/a.sql` line 3): Expecting )." in risk.evidence
+    assert "This pull request is not why" in risk.evidence
+    assert any("Expecting )" in reason for reason in judgement.reasons)
+
+
+def test_r01__a_base_that_is_repaired_is_a_review_and_says_so() -> None:
+    judgement = judged(base_failures=[OF_THE_BASE], changes=[changed(change="added")])
+
+    assert judgement.decision == "review"
+    assert "With this pull request it does" in only(judgement, "R01-base-broken").evidence
+
+
+def test_r01__a_head_that_fails_is_told_once() -> None:
+    judgement = judged(failure=failed("boom", "load"), base_failures=[OF_THE_BASE])
+
+    assert judgement.decision == "no_go"
+    assert not [risk for risk in judgement.risks if risk.rule == "R01-base-broken"]
 
 
 def test_r01__names_the_model_that_the_change_touched() -> None:

@@ -107,7 +107,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:
-    """The weightiest settings of a config.py, where both configurations are at hand."""
+    """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
         (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
@@ -115,30 +115,12 @@ def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:
     if old is None or new is None or path is None:
         return
     settings: list[Setting] = [
-        ("project", old.project, new.project),
-        ("default_gateway", old.default_gateway, new.default_gateway),
-        ("model_defaults\x00dialect", old.model_defaults.dialect, new.model_defaults.dialect),
-        ("model_defaults\x00start", old.model_defaults.start, new.model_defaults.start),
-        ("linter\x00enabled", old.linter.enabled, new.linter.enabled),
-        ("linter\x00rules", sorted(old.linter.rules), sorted(new.linter.rules)),
-        (
-            "physical_table_naming_convention",
-            str(old.physical_table_naming_convention.value),
-            str(new.physical_table_naming_convention.value),
-        ),
-        (
-            "physical_schema_mapping",
-            {k.pattern: v for k, v in old.physical_schema_mapping.items()},
-            {k.pattern: v for k, v in new.physical_schema_mapping.items()},
-        ),
-        (
-            "environment_suffix_target",
-            str(old.environment_suffix_target.value),
-            str(new.environment_suffix_target.value),
-        ),
+        (key, value, new.settings[key])
+        for key, value in old.settings.items()
+        if value != new.settings[key]
     ]
     text = inputs.text_after(path) or ""
-    yield from _sights([setting for setting in settings if setting[1] != setting[2]], path, text)
+    yield from _sights(settings, path, text)
 
 
 def single_writer(inputs: RuleInputs) -> Iterator[Sight]:

@@ -1,0 +1,285 @@
+"""Why foreign code did not load: the file and line of the project, and what would mend it.
+
+SQLMesh hands on what Python said, which is often neither: "No module named 'pytest'" does not say
+who imports it, and "EOF when reading a line" not that `config.py` waits for somebody to type.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import util
+from pathlib import Path
+from types import TracebackType
+
+# A chain longer than this is a loop or noise.
+MAX_CAUSES = 20
+# Directories that are looked into for a module that a search path would find.
+MAX_DIRECTORIES = 2_000
+_NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
+_NO_ENGINE = re.compile(r"Failed to import the '(?P<engine>[^']+)' engine library")
+_HIDDEN = (".", "__")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What went wrong in a tree; each part is None where it is not known.
+
+    Attributes:
+        path: the file, relative to the tree's root.
+        message: a sentence that takes the place of the exception's own text.
+    """
+
+    path: str | None = None
+    line: int | None = None
+    message: str | None = None
+    hint: str | None = None
+    reason_code: str | None = None
+
+
+def cause_of(error: BaseException, root: Path) -> Cause:
+    """What is known of `error`, which was met while something below `root` was loaded."""
+    chain = list(_chain(error))
+    if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
+        return _missing_engine(engine["engine"])
+    for link in reversed(chain):
+        found = _explained(link, root)
+        if found is not None:
+            return found
+    for link in reversed(chain):
+        path, line = _place(link, root)
+        if path is not None:
+            return Cause(path, line)
+    return Cause()
+
+
+def unit_of(error: BaseException, root: Path) -> Path | None:
+    """The file that SQLMesh was loading when `error` was raised; None where no file was."""
+    for link in _chain(error):
+        location = getattr(link, "location", None)
+        if location is not None:
+            return Path(location)
+        for frame, _ in traceback.walk_tb(link.__traceback__):
+            if _relative(frame.f_code.co_filename, root) is not None:
+                return Path(frame.f_code.co_filename)
+        if isinstance(link, SyntaxError) and link.filename and _relative(link.filename, root):
+            return Path(link.filename)
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception, then what it was raised from, and so on to the start."""
+    current: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if current is None:
+            return
+        yield current
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
+
+
+def _explained(error: BaseException, root: Path) -> Cause | None:
+    found: Cause | None = None
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        found = _missing_module(error, error.name, root)
+    elif isinstance(error, ImportError):
+        found = _missing_name(error, root)
+    elif isinstance(error, EOFError) and str(error) == "EOF when reading a line":
+        found = _asks_for_input(error, root)
+    elif isinstance(error, KeyError) and _raised_in(error, os.__file__):
+        found = _missing_variable(error, root)
+    elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        found = _missing_file(error, error.filename, root)
+    return found
+
+
+def _missing_engine(name: str) -> Cause:
+    """SQLMesh imports the library of every gateway, the selected one or not."""
+    return Cause(
+        message=f"There is a gateway for `{name}`, whose Python library is not installed here.",
+        hint=f"Add `sqlmesh[{name}]` to the file that the input `requirements` names.",
+        reason_code="missing_module",
+    )
+
+
+def _missing_module(error: BaseException, name: str, root: Path) -> Cause:
+    path, line = _place(error, root)
+    hint: str | None
+    who = f"`{path}` {'imports' if _last_is_in(error, root) else 'needs'}" if path else "It needs"
+    top = name.partition(".")[0]
+    beside = _directory_with(top, root)
+    if beside is not None and _is_searched(root / beside):
+        hint = None
+        message = f"{who} `{name}`, and there is no such module in `{beside}`."
+    elif beside is not None:
+        hint = f"The module lies in `{beside}`: name that directory in the input `python-path`."
+        message = f"{who} `{name}`, which is not on the search path."
+    elif "." in name and _is_installed(top):
+        hint = _PIN.format(top=top)
+        message = f"{who} `{name}`, which the installed version of `{top}` does not have."
+    else:
+        hint = (
+            "Add it to the file that the input `requirements` names; if it is a module of this "
+            "repository, name its directory in the input `python-path`."
+        )
+        message = f"{who} `{name}`, which is not installed here."
+    return Cause(path, line, message, hint, "missing_module")
+
+
+_PIN = (
+    "Pin the version of `{top}` that the project was written for in the file that the input "
+    "`requirements` names, or correct the import."
+)
+
+
+def _missing_name(error: BaseException, root: Path) -> Cause | None:
+    found = _NO_NAME.search(str(error))
+    path, line = _place(error, root)
+    if found is None or path is None:
+        return None
+    top = found["module"].partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None)
+    if file is None or Path(file).is_relative_to(root):
+        return None  # the project's own module: Python's words say it all
+    return Cause(
+        path,
+        line,
+        f"`{path}` imports `{found['name']}` from `{found['module']}`, and the installed version "
+        f"of `{top}` has no such name.",
+        _PIN.format(top=top),
+        "missing_module",
+    )
+
+
+def _asks_for_input(error: BaseException, root: Path) -> Cause | None:
+    path, line = _place(error, root)
+    if path is None:
+        return None
+    return Cause(
+        path,
+        line,
+        f"`{path}` asks for input while it is loaded, and there is nobody to answer.",
+        "Read the value from a variable instead, and pass that with the input `worker-env`.",
+        "asks_for_input",
+    )
+
+
+def _missing_variable(error: KeyError, root: Path) -> Cause | None:
+    path, line = _place(error, root)
+    name = error.args[0] if error.args else None
+    if path is None or not isinstance(name, str):
+        return None
+    return Cause(
+        path,
+        line,
+        f"`{path}` needs the variable `{name}`, which is not set here.",
+        f"Pass `{name}` with the input `worker-env`, or give it a default.",
+        "missing_variable",
+    )
+
+
+def _missing_file(error: BaseException, name: str, root: Path) -> Cause | None:
+    """Only of a relative path, where the working directory is half of the answer."""
+    path, line = _place(error, root)
+    if path is None or Path(name).is_absolute():
+        return None
+    here = _relative(str(Path.cwd()), root)
+    return Cause(
+        path,
+        line,
+        f"`{path}` opens `{name}`, and there is no such file below "
+        f"{'the root of the checkout' if here in (None, '.') else f'`{here}`'}.",
+        "Relative paths begin in the project's directory, or in the root of the checkout where "
+        "several projects are loaded together. `Path(__file__).parent` works from anywhere.",
+        "missing_file",
+    )
+
+
+def _place(error: BaseException, root: Path) -> tuple[str | None, int | None]:
+    """File and line of the innermost frame that runs code below `root`."""
+    if isinstance(error, SyntaxError) and error.filename:
+        path = _relative(error.filename, root)
+        if path is not None:
+            return path, error.lineno
+    found: tuple[str | None, int | None] = None, None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        path = _relative(frame.f_code.co_filename, root)
+        if path is not None:
+            found = path, line
+    return found
+
+
+def _last_is_in(error: BaseException, root: Path) -> bool:
+    """Whether code below `root` made the import itself, and not a package that it imports."""
+    files = [
+        frame.f_code.co_filename
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith("<frozen importlib")
+        and frame.f_globals.get("__name__") != "importlib"
+    ]
+    return bool(files) and _relative(files[-1], root) is not None
+
+
+def _raised_in(error: BaseException, file: str) -> bool:
+    step: TracebackType | None = error.__traceback__
+    last = None
+    while step is not None:
+        last, step = step.tb_frame.f_code.co_filename, step.tb_next
+    # Python's own modules may be frozen, and then go by another name.
+    return last == file or last == f"<frozen {Path(file).stem}>"
+
+
+def _relative(file: str, root: Path) -> str | None:
+    path = Path(file)
+    for top in (root, root.resolve()):
+        if path.is_absolute() and path.is_relative_to(top):
+            return path.relative_to(top).as_posix()
+    return None
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _directory_with(module: str, root: Path) -> str | None:
+    """The directory below `root` in which an import would find `module`, the nearest first."""
+    level = [root]
+    seen = 0
+    while level:
+        following: list[Path] = []
+        for directory in level:
+            if (directory / f"{module}.py").is_file() or _is_package(directory / module):
+                return _relative(str(directory), root)
+            seen += 1
+            if seen > MAX_DIRECTORIES:
+                return None
+            following += _below(directory)
+        level = sorted(following)
+    return None
+
+
+def _is_package(directory: Path) -> bool:
+    return directory.is_dir() and next(directory.rglob("*.py"), None) is not None
+
+
+def _is_searched(directory: Path) -> bool:
+    return any(Path(entry).resolve() == directory.resolve() for entry in sys.path if entry)
+
+
+def _below(directory: Path) -> list[Path]:
+    try:
+        return [
+            Path(entry.path)
+            for entry in os.scandir(directory)
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(_HIDDEN)
+        ]
+    except OSError:
+        return []

@@ -1,0 +1,107 @@
+"""Whose doing a failure is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ci_bot.contracts.base import Failure
+from ci_bot.decision import blame
+from ci_bot.decision.blame import reads_nothing_of
+
+PARSE = "Failed to load model from file '{}':\n\n  Expecting ). Line 12, Col: 9."
+MODULE = "`{}` imports `pytest`, which is not installed here."
+
+
+def failed(path: str | None, message: str = PARSE, **parts: Any) -> Failure:
+    values: dict[str, Any] = {"stage": "load", "reason_code": "failed", "exit_code": 1}
+    return Failure(**values | {"message": message.format(path), "path": path} | parts)
+
+
+A, B = failed("models/a.sql"), failed("models/b.sql", PARSE.replace("12", "4"))
+
+
+def test_blame__where_both_sides_fail_alike_and_the_file_is_untouched__is_the_base_s() -> None:
+    found = blame([A], [A], ["models/c.sql"])
+    assert (found.new, found.old) == ((), (A,))
+
+
+def test_blame__where_the_base_loads__is_the_pull_request_s() -> None:
+    assert blame([A], [], ["models/c.sql"]).new == (A,)
+
+
+def test_blame__where_the_base_was_not_loaded__is_the_pull_request_s() -> None:
+    assert blame([A], None, ["README.md"]).new == (A,)
+
+
+def test_blame__where_the_changed_files_are_unknown__is_the_pull_request_s() -> None:
+    assert blame([A], [A], None).new == (A,)
+
+
+def test_blame__where_the_failing_file_was_touched__is_the_pull_request_s() -> None:
+    assert blame([A], [A], ["models/a.sql"]).new == (A,)
+
+
+def test_blame__where_a_file_that_the_message_names_was_touched__is_the_pull_request_s() -> None:
+    lacks = failed("models/s.sql", "{}: No such file: 'seeds/data/s.csv'")
+    assert blame([lacks], [lacks], ["seeds/data/s.csv"]).new == (lacks,)
+    # Another file whose name only ends alike.
+    assert blame([lacks], [lacks], ["s.csv", "data/s.csv"]).new == ()
+
+
+def test_blame__of_a_new_failure_beside_an_old_one__names_the_new_one() -> None:
+    found = blame([A, B], [A], ["macros/m.py"])
+    assert (found.new, found.old) == ((B,), (A,))
+
+
+def test_blame__of_another_cause_in_the_same_untouched_file__is_the_pull_request_s() -> None:
+    other = failed("models/a.sql", "{}: Macro 'gone' does not exist.")
+    assert blame([other], [A], ["macros/m.py"]).new == (other,)
+
+
+def test_blame__of_one_cause_that_surfaces_in_different_files__is_the_base_s() -> None:
+    # Which of many files with one missing module is met first, chance decides.
+    head, base = failed("macros/t/x.py", MODULE), failed("macros/t/y.py", MODULE)
+    assert blame([head], [base], ["models/c.sql"]).old == (head,)
+
+
+def test_blame__of_addresses_that_differ__is_the_base_s() -> None:
+    head = failed("models/a.py", "<function f at 0x7f001>")
+    base = failed("models/a.py", "<function f at 0x7fABC>")
+    assert blame([head], [base], ["models/c.sql"]).old == (head,)
+
+
+def test_blame__of_what_a_broken_configuration_has_hidden__is_the_base_s() -> None:
+    configuration = failed("config.yaml", "broken", stage="configuration", exit_code=2)
+    assert blame([A], [configuration], ["config.yaml"]).old == (A,)
+    assert blame([A], [configuration], ["config.yaml", "models/a.sql"]).new == (A,)
+
+
+def test_blame__of_a_pull_request_that_touches_documentation_only__is_never_its_own() -> None:
+    assert blame([A], [B], ["README.md", "docs/model.png"]).old == (A,)
+
+
+def test_blame__names_the_pull_request_s_own_files_first() -> None:
+    found = blame([A, B], [failed("models/c.sql", "{}: else")], ["models/b.sql"])
+    assert found.new == (B, A)
+
+
+@pytest.mark.parametrize(
+    ("files", "nothing"),
+    [
+        (["README.md"], True),
+        (["docs/a.rst", "LICENSE", ".github/workflows/ci.yml", "img/x.PNG"], True),
+        ([], True),
+        (["README.md", "models/a.sql"], False),
+        (["requirements.txt"], False),
+        (["models/schema.yaml"], False),
+        ([".env"], False),
+        (["data/customers.csv"], False),
+        (None, False),
+    ],
+)
+def test_reads_nothing_of__only_where_every_file_is_prose(
+    files: list[str] | None, nothing: bool
+) -> None:
+    assert reads_nothing_of(files) is nothing

@@ -1,0 +1,65 @@
+"""Work in a forked process: what it gives, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ci_bot.worker.aside import Aside
+
+
+def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> None:
+    def work() -> dict[str, int]:
+        sys.modules["left_behind_9"] = os
+        os.environ["LEFT_BEHIND_9"] = "1"
+        os.chdir("/")
+        return {"one": 1}
+
+    here = Path.cwd()
+    with Aside(work, tmp_path / "answer") as aside:
+        assert aside.result() == {"one": 1}
+    assert "left_behind_9" not in sys.modules
+    assert "LEFT_BEHIND_9" not in os.environ
+    assert Path.cwd() == here
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda: os._exit(3), "ended with exit code 3"),
+        (lambda: sys.exit(4), "ended with exit code 1"),
+        (lambda: os.kill(os.getpid(), 9), "was killed by signal 9"),
+        (lambda: 1 / 0, "ended with exit code 1"),
+    ],
+)
+def test_result__of_a_process_that_ends_without_one__says_how(
+    tmp_path: Path, end: Callable[[], object], words: str
+) -> None:
+    with Aside(end, tmp_path / "answer") as aside, pytest.raises(ChildProcessError, match=words):
+        aside.result()
+
+
+def test_exit__before_the_result__ends_the_work(tmp_path: Path) -> None:
+    def work() -> None:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        time.sleep(600)
+
+    with Aside(work, tmp_path / "answer"):
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            os.sched_yield()
+        pid = int((tmp_path / "pid").read_text())
+        assert Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_exit__after_an_error_here__ends_the_work_too(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError, match="here"),
+        Aside(lambda: time.sleep(600), tmp_path / "answer"),
+    ):
+        raise RuntimeError("here")

@@ -1,0 +1,163 @@
+"""Why foreign code did not load: exceptions that Python really raised, and what is told of them."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ci_bot.contracts.base import Failure
+from ci_bot.worker.problems import failure_of
+
+Load = Callable[..., Failure]
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    """Imports `start` of a tree as SQLMesh would, and gives the failure."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    monkeypatch.setattr(sys, "path", [str(root), *sys.path])
+    monkeypatch.chdir(root)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("macros", "models")]:
+        monkeypatch.delitem(sys.modules, name)  # another test's project
+    known = set(sys.modules)
+
+    def act(start: str, **files: str) -> Failure:
+        for name, text in files.items():
+            file = root / name.replace("__", "/").replace("_py", ".py")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        importlib.invalidate_caches()
+        with pytest.raises(BaseException) as caught:
+            try:
+                importlib.import_module(start)
+            except Exception as error:
+                # SQLMesh hands on the text, and keeps the rest as the context.
+                raise RuntimeError(f"Failed to load: {error}")  # noqa: B904
+        return failure_of(caught.value, stage="load", repository=root, hint="the default")
+
+    yield act
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def test_missing_package__names_the_file_that_imports_it_and_the_input(load: Load) -> None:
+    told = load("macros.tests.test_x", macros__tests__test_x_py='"""Tests."""\nimport py_test_9\n')
+    assert (
+        told.message == "`macros/tests/test_x.py` imports `py_test_9`, which is not installed here."
+    )
+    assert (told.path, told.line) == ("macros/tests/test_x.py", 2)
+    assert "`requirements`" in str(told.hint)
+    assert told.reason_code == "missing_module"
+
+
+def test_missing_module__that_lies_elsewhere_in_the_checkout__names_its_directory(
+    load: Load,
+) -> None:
+    told = load(
+        "models.raw",
+        models__raw_py="import blueprint_maker\n",
+        models__parts__blueprint_maker_py="",
+    )
+    assert "is not on the search path" in told.message
+    assert told.hint is not None
+    assert "`models/parts`" in told.hint
+    assert "`python-path`" in told.hint
+
+
+def test_missing_module__of_a_package_that_the_checkout_has__is_not_blamed_on_the_path(
+    load: Load,
+) -> None:
+    told = load("models.raw", models__raw_py="import helpers9.gone\n", helpers9__kept_py="")
+    assert (
+        told.message
+        == "`models/raw.py` imports `helpers9.gone`, and there is no such module in `.`."
+    )
+    assert told.hint == "the default"
+
+
+def test_missing_package__that_an_installed_package_needs__says_needs(
+    load: Load, tmp_path: Path
+) -> None:
+    packages = tmp_path / "site-packages"
+    (packages / "outer9").mkdir(parents=True)
+    (packages / "outer9" / "__init__.py").write_text("import inner_9\n")
+    sys.path.append(str(packages))
+    told = load("models.raw", models__raw_py="import outer9\n")
+    assert told.message == "`models/raw.py` needs `inner_9`, which is not installed here."
+
+
+def test_missing_name__of_an_installed_package__names_the_version_as_the_cause(load: Load) -> None:
+    told = load("config9", config9_py="from sqlmesh.core.config import AirflowSchedulerConfig9\n")
+    assert "imports `AirflowSchedulerConfig9` from `sqlmesh.core.config`" in told.message
+    assert "the installed version of `sqlmesh`" in told.message
+    assert "Pin the version of `sqlmesh`" in str(told.hint)
+    assert (told.path, told.line) == ("config9.py", 1)
+
+
+def test_missing_name__of_the_project_s_own_module__keeps_python_s_words(load: Load) -> None:
+    told = load("a9", a9_py="from b9 import gone\n", b9_py="")
+    assert "cannot import name 'gone' from 'b9' (b9.py)" in told.message
+    assert (told.path, told.line) == ("a9.py", 1)
+
+
+def test_missing_variable__is_named_with_the_input_that_passes_it(load: Load) -> None:
+    told = load("config9", config9_py="import os\n\nPASSWORD = os.environ['NO_SUCH_9']\n")
+    assert told.message == "`config9.py` needs the variable `NO_SUCH_9`, which is not set here."
+    assert "`worker-env`" in str(told.hint)
+    assert told.line == 3
+
+
+def test_key_error__of_another_mapping__is_no_missing_variable(load: Load) -> None:
+    told = load("config9", config9_py="SETTINGS = {}\nSETTINGS['NO_SUCH_9']\n")
+    assert "variable" not in told.message
+    assert (told.path, told.line, told.hint) == ("config9.py", 2, "the default")
+
+
+def test_missing_file__of_a_relative_path__says_where_it_was_looked_for(load: Load) -> None:
+    told = load("models.raw", models__raw_py="from pathlib import Path\nPath('./no.yaml').open()\n")
+    assert told.message == (
+        "`models/raw.py` opens `no.yaml`, and there is no such file below the root of the checkout."
+    )
+    assert "`Path(__file__).parent`" in str(told.hint)
+    assert told.line == 2
+
+
+def test_syntax_error__names_its_own_file_and_line(load: Load) -> None:
+    told = load("models.raw", models__raw_py="import b9\n", b9_py="x = 1\ny = (\n")
+    assert (told.path, told.line) == ("b9.py", 2)
+
+
+def test_input__is_named_for_what_it_is(tmp_path: Path) -> None:
+    # In a process of its own, whose standard input is closed as the worker's is.
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom ci_bot.worker.problems import failure_of\n"
+        "root = Path(sys.argv[1])\nsys.path.insert(0, str(root))\n"
+        "try:\n    import config9\nexcept EOFError as error:\n"
+        "    print(failure_of(error, stage='load', repository=root).to_json())\n"
+    )
+    (tmp_path / "config9.py").write_text("NAME = 1\nANSWER = input('Password? ')\n")
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = Failure.model_validate_json(done.stdout.removeprefix("Password? "))
+    assert told.message.startswith("`config9.py` asks for input while it is loaded")
+    assert (told.line, told.reason_code) == (2, "asks_for_input")
+
+
+def test_failure__of_what_no_cause_is_known_for__keeps_its_words_without_private_paths(
+    tmp_path: Path,
+) -> None:
+    error = RuntimeError(f"Duplicate model in '{tmp_path}/models/a.sql' at {tmp_path}")
+    told = failure_of(error, stage="load", repository=tmp_path)
+    assert told.message == "Duplicate model in 'models/a.sql' at ."
+    assert told.path == "models/a.sql"
