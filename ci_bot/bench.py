@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,12 +23,14 @@ from ci_bot.contracts.messages import (
     Owner,
     Progress,
     ReviewAsk,
+    ScanAsk,
     SweepAsk,
     Workplace,
 )
 from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
-from ci_bot.errors import BadInput, WorkerFailed
+from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.process.doors import DOCKER_SOCKETS
 from ci_bot.process.environment import (
     CONTAINER_PATH,
@@ -37,15 +39,23 @@ from ci_bot.process.environment import (
     parse_worker_variables,
 )
 from ci_bot.process.git import Git
-from ci_bot.process.launch import Identity, Launch
-from ci_bot.process.requirements import install_requirements
-from ci_bot.process.run import run_worker
+from ci_bot.process.launch import MIB, Identity, Launch
+from ci_bot.process.requirements import check_requirements, install_requirements
+from ci_bot.process.run import Second, run_worker
 from ci_bot.process.signals import CancelToken
+from ci_bot.process.trace import TraceReader, opened_among
 from ci_bot.process.workspace import Workspace, inside, private_workspace, project_paths
 from ci_bot.redaction import Redactor
 from ci_bot.surroundings import Surroundings
 
 Answer = TypeVar("Answer", bound=Contract)
+
+# A scan reads files and loads nothing, so it needs no credential, and what it may take is known.
+_SCAN_VARIABLES = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "NO_COLOR", "TERM"}) | {
+    "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"
+}
+_SCAN_SECONDS = 120
+_SCAN_MEMORY = 4_096 * MIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +113,11 @@ class Bench:
         self._cancel = cancel
         self._listener = listener
         self._installed = False
+        self._clean_launch = launch
+        self._traces: list[TraceReader] = []
+        self._required: list[str] = []
+        self.scanned: ScanFacts | None = None
+        self.not_scanned_because = "it was not asked"
         self.redactor = redactor
         self.projects = projects
         self.git = Git(options.checkout, private=workspace.channel)
@@ -168,8 +183,52 @@ class Bench:
         """Where `export_base` has written the base branch's tree."""
         return str(self._workspace.base)
 
-    def review(self, ask: ReviewAsk) -> ReviewFacts | Failure:
-        return self._ask(ask, ReviewFacts)
+    def review(self, ask: ReviewAsk, scan: ScanAsk | None) -> ReviewFacts | Failure:
+        """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
+
+        The scan runs once, under the interpreter as it came: without the packages that a pull
+        request may ask for, and without credentials.
+        """
+        second = None
+        if scan is not None and self.scanned is None:
+            second = Second(ask=scan, launch=self._scan_launch())
+        self._traces.append(TraceReader())
+        try:
+            return self._ask(ask, ReviewFacts, second=second, trace=self._traces[-1])
+        except Cancelled:
+            raise
+        except BotError:
+            if second is not None and not second.asked:
+                self._ask_alone(second)
+            raise
+        finally:
+            if second is not None:
+                if isinstance(second.answer, ScanFacts):
+                    self.scanned = second.answer
+                elif isinstance(second.answer, FailedAnswer):
+                    self.not_scanned_because = second.answer.failure.message
+                else:
+                    self.not_scanned_because = second.refusal
+
+    def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
+        """Those of the changed files that were opened, imported or run while projects were loaded.
+
+        None where that is not known: as far as the reviews that were asked for told nothing, or too
+        much, or started a program whose files nobody sees.
+        """
+        if not self._traces or not all(trace.is_complete for trace in self._traces):
+            return None
+        opened = opened_among(
+            changed,
+            {path for trace in self._traces for path in trace.paths},
+            roots=(self._workspace.repository, self._workspace.checkout),
+            checkout=self._workspace.checkout,
+        )
+        if self._required:
+            # pip runs as a program of its own; what it was given, and what it may have found.
+            opened |= {path for path in changed if path in self._required}
+            opened |= {path for path in changed if path.endswith(".whl")}
+        return opened
 
     def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
         return self._ask(ask, ApplyDocument)
@@ -186,12 +245,54 @@ class Bench:
     def doctor(self, ask: DoctorAsk) -> DoctorDocument | Failure:
         return self._ask(ask, DoctorDocument)
 
-    def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
+    def _ask_alone(self, second: Second) -> None:
+        """Asks for what was to be asked beside a question that could not be asked."""
+        try:
+            second.answer = run_worker(
+                second.ask,
+                launch=second.launch,
+                redactor=self.redactor,
+                on_progress=lambda _step: None,
+                on_log=self._listener.on_log,
+                deadline_seconds=self._options.timeout_minutes * 60.0,
+                cancel=self._cancel,
+                clock=self._around.monotonic,
+            )
+        except Cancelled:
+            raise
+        except BotError as error:
+            second.refusal = error.message
+
+    def _scan_launch(self) -> Launch:
+        clean = self._clean_launch
+        kept = {k: v for k, v in clean.environment.items() if k in _SCAN_VARIABLES}
+        return replace(
+            clean,
+            environment=kept,
+            bounds={
+                "RLIMIT_CPU": _SCAN_SECONDS,
+                "RLIMIT_AS": _SCAN_MEMORY,
+                "RLIMIT_FSIZE": clean.limits.answer_bytes,
+            },
+        )
+
+    def _ask(
+        self,
+        ask: AnyAsk,
+        expected: type[Answer],
+        *,
+        second: Second | None = None,
+        trace: TraceReader | None = None,
+    ) -> Answer | Failure:
         self._cancel.check()
         self._install_requirements()
+        launch = self._launch
+        if trace is not None:
+            roots = (self._workspace.repository, self._workspace.checkout)
+            launch = replace(launch, traced=tuple(dict.fromkeys(roots)))
         answer = run_worker(
             ask,
-            launch=self._launch,
+            launch=launch,
             redactor=self.redactor,
             on_progress=self._listener.on_progress,
             on_log=self._listener.on_log,
@@ -199,6 +300,8 @@ class Bench:
             cancel=self._cancel,
             clock=self._around.monotonic,
             on_cancel=self._listener.on_cancel,
+            trace=trace,
+            second=second,
         )
         if isinstance(answer, FailedAnswer):
             return answer.failure
@@ -214,6 +317,7 @@ class Bench:
         """Before the first question and not sooner: a refused request runs no installation."""
         if not self._options.requirements or self._installed:
             return
+        self._required = check_requirements(self._workspace.repository, self._options.requirements)
         self._launch = install_requirements(
             inside(
                 self._workspace.repository, self._options.requirements, what="Requirements file"

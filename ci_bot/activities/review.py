@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import ci_bot
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.identity import PlanFlags
-from ci_bot.contracts.messages import BaselineChoice, Owner, ReviewAsk
+from ci_bot.contracts.messages import BaselineChoice, Owner, ReviewAsk, ScanAsk
 from ci_bot.contracts.plan import (
     AuditsCheck,
     Checks,
@@ -20,9 +20,18 @@ from ci_bot.contracts.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.report import Baseline, Project, Report, ReviewFacts
-from ci_bot.decision import BotFacts, ChangedFile, Limits, code_that_runs_on_load, judge
+from ci_bot.decision import (
+    BotFacts,
+    ChangedFile,
+    Limits,
+    code_that_runs_on_load,
+    could_run_on_load,
+    judge,
+)
+from ci_bot.errors import BotError, Cancelled
 from ci_bot.process.git import ChangedFile as GitFile
 from ci_bot.process.git import Git
+from ci_bot.pull_request.failures import failure_of
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
@@ -53,21 +62,62 @@ class ReviewOptions:
 
 
 def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
-    """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it."""
+    """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
+
+    So is a worker that fails once the changed files were read: what they say is reported all the
+    same.
+    """
     changed = _changed_files(bench.git, options.commits)
-    facts, baseline = _facts(bench, options, changed)
-    on_load = (
-        code_that_runs_on_load(_with_content(bench.git, options.commits, changed), bench.projects)
-        if changed is not None
-        else []
-    )
+    try:
+        facts, baseline = _facts(bench, options, changed)
+    except Cancelled:
+        raise
+    except BotError as error:
+        if bench.scanned is None:
+            raise
+        facts, baseline = _failed(failure_of(error, "plan"), bench, options), "state"
     bot = BotFacts(
         changed_files=tuple(file.path for file in changed) if changed is not None else None,
         conflict=options.conflict,
-        code_on_load=tuple(on_load),
         fork=options.fork,
     )
+    if changed is not None:
+        facts = _with_scan(facts, bench)
+        loaded = bench.loaded_among([file.path for file in changed])
+        on_load = _code_on_load(bench, options.commits, changed, loaded)
+        bot = replace(
+            bot,
+            code_on_load=tuple(on_load),
+            load_known=loaded is not None,
+            unread_because=None if bench.scanned else bench.not_scanned_because,
+        )
     return _report(facts, baseline, options, bot, planned_at=planned_at)
+
+
+def _with_scan(facts: ReviewFacts, bench: Bench) -> ReviewFacts:
+    """The facts with what the files say by themselves; more of that where no model is known."""
+    scanned = bench.scanned
+    if scanned is None:
+        return facts
+    found = [*facts.findings, *scanned.findings]
+    if facts.failure is not None:
+        found += scanned.without_plan
+    timings = {**facts.timings, "scan": scanned.seconds}
+    return facts.model_copy(update={"findings": found, "timings": timings})
+
+
+def _code_on_load(
+    bench: Bench, commits: Commits, changed: list[GitFile], loaded: frozenset[str] | None
+) -> list[str]:
+    asked = [
+        file
+        for file in changed
+        if could_run_on_load(
+            file.path, deleted=file.status == "D", loaded=loaded, projects=bench.projects
+        )
+    ]
+    files = _with_content(bench.git, commits, asked)
+    return code_that_runs_on_load(files, loaded, bench.projects)
 
 
 def failed_report(
@@ -186,22 +236,35 @@ def _ask(
     base: list[str],
     before: str | None,
 ) -> ReviewFacts | Failure:
-    return bench.review(
-        ReviewAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
-            owner=options.owner,
-            environment=options.environment,
-            baseline=baseline,
-            base_projects=base,
-            before_dir=before,
-            changed_files=[file.path for file in changed] if changed is not None else None,
-            flags=options.flags,
-            start=options.start,
-            end=options.end,
-            executor_hour_price=options.executor_hour_price,
-        )
+    ask = ReviewAsk(
+        projects=bench.project_directories,
+        gateway=bench.gateway,
+        workplace=bench.workplace,
+        owner=options.owner,
+        environment=options.environment,
+        baseline=baseline,
+        base_projects=base,
+        before_dir=before,
+        changed_files=[file.path for file in changed] if changed is not None else None,
+        flags=options.flags,
+        start=options.start,
+        end=options.end,
+        executor_hour_price=options.executor_hour_price,
+    )
+    return bench.review(ask, _scan_of(ask))
+
+
+def _scan_of(ask: ReviewAsk) -> ScanAsk | None:
+    """The question about the changed files that goes with a review."""
+    if ask.changed_files is None:
+        return None
+    return ScanAsk(
+        projects=ask.projects,
+        gateway=ask.gateway,
+        workplace=ask.workplace,
+        owner=ask.owner,
+        changed_files=ask.changed_files,
+        before_dir=ask.before_dir,
     )
 
 

@@ -13,6 +13,7 @@ from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.plan import Window
 from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument, SweepTarget
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
@@ -35,6 +36,10 @@ class Workplace(Contract):
     )
     cache_dir: Name
     scratch_dir: Name
+    linked_to: Name | None = Field(
+        default=None,
+        description="The checkout that large files are links to, where `repository` is a copy.",
+    )
 
 
 class _Ask(Contract):
@@ -64,6 +69,18 @@ class ReviewAsk(_Ask):
     end: str | None = None
     execution_time: str | None = None
     executor_hour_price: float | None = Field(default=None, ge=0)
+
+
+class ScanAsk(_Ask):
+    """What do the changed files say by themselves? Nothing of the project is loaded for it."""
+
+    activity: Literal["scan"] = "scan"
+    changed_files: list[Name] = Field(
+        description="Files of the PR's diff, relative to the repository."
+    )
+    before_dir: Name | None = Field(
+        default=None, description="Directory with the base branch's version of the changed files."
+    )
 
 
 class ApplyAsk(_Ask):
@@ -112,7 +129,7 @@ class DoctorAsk(_Ask):
     environment_prefix: Name = "pr"
 
 
-AnyAsk = ReviewAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
+AnyAsk = ReviewAsk | ScanAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
 Ask = Annotated[AnyAsk, Field(discriminator="activity")]
 ASK: TypeAdapter[AnyAsk] = TypeAdapter(Ask)
 
@@ -127,6 +144,7 @@ class FailedAnswer(Contract):
 
 AnyAnswer = (
     ReviewFacts
+    | ScanFacts
     | ApplyDocument
     | CleanupDocument
     | EnvironmentList

@@ -7,7 +7,11 @@ sentence that says when it clears. The rules judge the change and not the estate
 
 from __future__ import annotations
 
-from ci_bot.decision.code_on_load import ChangedFile, code_that_runs_on_load
+from ci_bot.decision.code_on_load import (
+    ChangedFile,
+    code_that_runs_on_load,
+    could_run_on_load,
+)
 from ci_bot.decision.diffs import diff_risks
 from ci_bot.decision.exits import FailOn, exit_code
 from ci_bot.decision.given import BotFacts, Limits
@@ -20,6 +24,7 @@ __all__ = [
     "Judgement",
     "Limits",
     "code_that_runs_on_load",
+    "could_run_on_load",
     "decide",
     "diff_risks",
     "exit_code",

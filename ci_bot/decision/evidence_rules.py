@@ -58,6 +58,18 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
             yield risk("R10-not-checked", "info", evidence.strip(), clears)
 
 
+def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """The rules on changed files have not run, so a credential in them would be silent."""
+    if bot.unread_because is not None:
+        yield risk(
+            "R10-files-not-read",
+            "high",
+            "The changed files were not looked at for credentials and for what the other rules on "
+            f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
+            "the review has run again, or a person has read every changed file",
+        )
+
+
 def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A PR from a fork is reviewed and never applied."""
     if bot.fork:

@@ -27,6 +27,7 @@ from ci_bot.contracts.messages import (
     SweepAsk,
 )
 from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 
 Ask = AnyAsk
@@ -104,7 +105,7 @@ def check_subject(answer: Answer, ask: Ask) -> None:
     if isinstance(answer, SweepDocument) and isinstance(ask, SweepAsk):
         _check_sweep(answer, ask)
         return
-    if isinstance(answer, EnvironmentList | SweepDocument | DoctorDocument):
+    if isinstance(answer, ScanFacts | EnvironmentList | SweepDocument | DoctorDocument):
         return  # about no environment in particular, and there is nothing in it to be believed
     if isinstance(ask, ReviewAsk | ApplyAsk | CleanupAsk) and answer.environment != ask.environment:
         raise AnswerRefusedError("it is about another environment")
@@ -148,6 +149,7 @@ _FIELDS = frozenset(
     name
     for model in (
         ReviewFacts,
+        ScanFacts,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,
@@ -157,7 +159,7 @@ _FIELDS = frozenset(
         Failure,
     )
     for name in model.model_fields
-) | {"review", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
+) | {"review", "scan", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
 
 
 def _is_ours(part: str) -> bool:

@@ -23,11 +23,13 @@ class Workspace:
     """Directories that exist for one run; all but `repository` of a laptop are removed after it.
 
     Args:
+        checkout: The original.
         root: Holds the others; the worker can enter it, but not list it or add to it.
         repository: What the worker takes for the checkout: a copy in the container.
         base: Where the base branch's project can be exported to; it does not exist yet.
     """
 
+    checkout: Path
     root: Path
     repository: Path
     base: Path
@@ -46,6 +48,7 @@ class Workspace:
             repository=str(self.repository),
             cache_dir=str(self.cache_dir),
             scratch_dir=str(self.scratch_dir),
+            linked_to=None if self.repository == self.checkout else str(self.checkout),
         )
 
     def abandon(self) -> subprocess.Popen[bytes]:
@@ -85,6 +88,7 @@ def private_workspace(
         repository = root / "repository" if copy else checkout.resolve()
         copied = copy_checkout(checkout, repository, identity=identity) if copy else CopyReport()
         yield Workspace(
+            checkout=checkout.resolve(),
             root=root,
             repository=repository,
             base=root / "base",

@@ -16,10 +16,12 @@ from ci_bot.contracts.messages import (
     FailedAnswer,
     ListAsk,
     ReviewAsk,
+    ScanAsk,
     SweepAsk,
 )
 from ci_bot.errors import BotError
 from ci_bot.worker.channel import Channel
+from ci_bot.worker.macro_code import refusal_in
 from ci_bot.worker.problems import cancelled
 from ci_bot.worker.stopping import Stop
 
@@ -75,8 +77,14 @@ def perform(
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
     """
-    from ci_bot.worker import java
+    if isinstance(ask, ScanAsk):
+        from ci_bot.worker import scan
+
+        return scan.scan(ask, time.monotonic)
+    from ci_bot.worker import compat, java
     from ci_bot.worker.project import Clock
+
+    compat.judge_macro_code()
 
     def progress(
         phase: str, message: str, done: int | None = None, total: int | None = None
@@ -96,6 +104,8 @@ def perform(
     if isinstance(ask, ReviewAsk):
         from ci_bot.worker import review
 
+        # Nothing of the project runs before here, and nothing of it beside the scan.
+        channel.wait()
         return review.review(ask, review.Ports(clock, progress, before_spark))
     if isinstance(ask, ApplyAsk):
         from ci_bot.worker import apply
@@ -127,16 +137,18 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
         sys.excepthook(type(error), error, error.__traceback__)
     # SQLMesh names the place and what is wrong there; all else has no cure that we could name.
     from_sqlmesh = type(error).__module__.startswith("sqlmesh.")
-    return FailedAnswer(
-        failure=failure_of(
-            error,
-            stage=stage,
-            repository=Path(ask.workplace.repository),
-            hint="Correct it and push; `sqlmesh info` shows the same locally."
-            if from_sqlmesh
-            else None,
-        )
+    failure = failure_of(
+        error,
+        stage=stage,
+        repository=Path(ask.workplace.repository),
+        hint="Correct it and push; `sqlmesh info` shows the same locally."
+        if from_sqlmesh
+        else None,
     )
+    if (refusal := refusal_in(error)) is not None:
+        hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
+        failure = failure.model_copy(update={"message": refusal, "hint": hint})
+    return FailedAnswer(failure=failure)
 
 
 def _cancelled(ask: AnyAsk) -> FailedAnswer:

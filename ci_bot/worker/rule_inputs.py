@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,7 @@ from ci_bot.worker.describe import change_type, statements
 from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
-from ci_bot.worker.rules import RuleInputs
-
-# A larger file is no configuration and no model; rules that look at seeds read their first part.
-MAX_FILE_BYTES = 4 * 1024 * 1024
+from ci_bot.worker.rules import RuleInputs, reading
 
 
 def rule_inputs(
@@ -48,8 +45,8 @@ def rule_inputs(
         metadata=_named(kinds, "metadata"),
         categories={s.name: category_of(s) for s in planned.changed} if planned else {},
         changed_files=tuple(ask.changed_files) if ask.changed_files is not None else None,
-        files_before=_reader(Path(ask.before_dir)) if ask.before_dir else _nothing,
-        files_after=_reader(repository),
+        files_before=reading.before(ask.before_dir),
+        files_after=reading.after(ask.workplace),
         config_before=config_before,
         config_after=context.config,
         statements=_statements(planned),
@@ -99,21 +96,3 @@ def _readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
 
 def _relative(path: Path, repository: Path) -> str:
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
-
-
-def _nothing(path: str) -> bytes | None:
-    return None
-
-
-def _reader(root: Path) -> Callable[[str], bytes | None]:
-    """Reads regular files below `root`, up to a size; links that lead out of it are not there."""
-    top = root.resolve()
-
-    def read(path: str) -> bytes | None:
-        file = (top / path).resolve()
-        if not file.is_relative_to(top) or not file.is_file():
-            return None
-        with file.open("rb") as opened:
-            return opened.read(MAX_FILE_BYTES)
-
-    return read

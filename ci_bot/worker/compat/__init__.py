@@ -17,6 +17,7 @@ from ci_bot.worker.compat.configuration import (
     scan_packages_once,
     state_is_shared,
 )
+from ci_bot.worker.compat.macros import judge_macro_code
 from ci_bot.worker.compat.planner import (
     AuditListener,
     AuditOutcome,
@@ -79,6 +80,7 @@ __all__ = [
     "forget_snapshots",
     "give_state",
     "has_lazy_spark",
+    "judge_macro_code",
     "keep_model_caps",
     "lock_environments",
     "make_spark_lazy",
