@@ -8,9 +8,9 @@ What cannot be understood, and what is too much, makes the list one that is not 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import source_from_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_bot.process.launch import Launch
@@ -20,6 +20,7 @@ _FILE = Path(__file__).parent.parent / "worker" / "load_trace.py"
 _MOST_RECORDS = 500_000
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST = 16_384
+_MOST_LINKS = 40  # as the kernel
 # Programs that run no file of the checkout: they ask the machine, or git. What any other program
 # reads is not seen.
 _HARMLESS = frozenset(
@@ -84,17 +85,17 @@ def opened_among(
     """Those of the changed files that were opened.
 
     Args:
-        changed: Paths relative to the repository, as git names them. A directory stands for all
-            that is in it (a submodule), a link for what it leads to.
+        changed: Paths relative to the repository, as git names them; some are no files: a submodule
+            stands for all that is in it, a link for what it leads to.
         paths: What was opened, absolute.
         roots: Directories that stand for the repository: the checkout, and the worker's copy.
-        checkout: The one in which links are followed.
+        checkout: The one whose links are as they are in git.
     """
-    opened = _relative(paths, roots)
-    above = {
-        parent for path in opened for parent in map(str, Path(path).parents) if parent != "."
-    } | opened
-    return frozenset(path for path in changed if path in above or _target(checkout, path) & above)
+    changed, opened = list(changed), set(_relative(paths, roots))
+    if any((checkout / path).is_symlink() for path in changed):
+        opened |= {hop for path in list(opened) for hop in _hops(checkout, path)}
+    above = {str(parent) for path in opened for parent in PurePosixPath(path).parents}
+    return frozenset(path for path in changed if path in opened or path in above)
 
 
 def _relative(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
@@ -119,15 +120,18 @@ def _source(path: str) -> str | None:
         return None
 
 
-def _target(checkout: Path, path: str) -> frozenset[str]:
-    """Where a changed link leads to inside the checkout; nothing for what is no link."""
-    link = checkout / path
-    try:
-        if not link.is_symlink():
-            return frozenset()
-        target = link.resolve()
-    except (OSError, RuntimeError):
-        return frozenset()
-    if not target.is_relative_to(checkout):
-        return frozenset()
-    return frozenset({target.relative_to(checkout).as_posix()})
+def _hops(checkout: Path, path: str) -> Iterator[str]:
+    """What a path becomes by each link on its way, as long as it stays in the checkout."""
+    for _ in range(_MOST_LINKS):
+        parts = PurePosixPath(path).parts
+        for end in range(1, len(parts) + 1):
+            link = checkout.joinpath(*parts[:end])
+            if link.is_symlink():
+                target = os.path.join(link.parent, link.readlink(), *parts[end:])  # noqa: PTH118
+                path = os.path.relpath(os.path.normpath(target), checkout)
+                break
+        else:
+            return
+        if path.startswith(".."):
+            return
+        yield path

@@ -74,20 +74,40 @@ def _read(place: Place) -> dict[Path, Config]:
 def _traceless(projects: Sequence[Path]) -> Iterator[None]:
     """Forgets afterwards what the base branch's code left in this process.
 
-    Its `.env` sets variables, and its Python modules stay loaded under their names. The head would
-    take both for its own: other values, and Python models that look changed although they are not,
-    because SQLMesh keeps a helper's source only where it lies in the project.
+    Its `.env` sets variables, its Python modules stay loaded under their names, and it may have put
+    directories of its tree on the search path. The head would take all of them for its own: other
+    values, Python models that look changed although they are not, because SQLMesh keeps a helper's
+    source only where it lies in the project, and changed modules that look as they were.
     """
-    variables = dict(os.environ)
+    variables, search_path, known = dict(os.environ), list(sys.path), set(sys.modules)
+    installed = [Path(entry) for entry in search_path]
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(variables)
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file and any(Path(file).is_relative_to(project) for project in projects):
+        sys.path[:] = search_path
+        for name in sys.modules.keys() - known:
+            places = [Path(place) for place in _places(sys.modules[name])]
+            if any(
+                _is_below(place, projects) or not _is_below(place, installed) for place in places
+            ):
                 del sys.modules[name]
+
+
+def _places(module: Any) -> list[str]:
+    """The file of a module, and the directories of a package; none for what is built in."""
+    file = getattr(module, "__file__", None)
+    if file:
+        return [file]
+    try:
+        return [place for place in module.__path__ if isinstance(place, str)]
+    except (AttributeError, TypeError):
+        return []
+
+
+def _is_below(place: Path, directories: Sequence[Path]) -> bool:
+    return any(place.is_relative_to(directory) for directory in directories)
 
 
 def _never() -> None:

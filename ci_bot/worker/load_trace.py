@@ -92,23 +92,27 @@ def _teller(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
         if path in known:
             return
         known.add(path)
-        for found in {os.path.normpath(path), _real(path)}:
+        for found in _names(path):
             if found.startswith(below):
                 _write(descriptor, FILE, found)
 
     return tell
 
 
-def _real(path: str) -> str:
-    """Where a path leads; most files of a directory are no links, so each is resolved once."""
-    directory, name = os.path.split(path)
+def _names(path: str) -> tuple[str, ...]:
+    """The path, and where links lead it."""
+    name = os.path.normpath(path)
+    directory, last = os.path.split(path)
     try:
-        target = os.path.join(_real_directory(directory), name)  # noqa: PTH118
-        return os.path.realpath(target) if os.path.islink(target) else target  # noqa: PTH114
+        end = os.path.join(_real_directory(directory), last)  # noqa: PTH118
+        if os.path.islink(end):  # noqa: PTH114
+            end = os.path.realpath(end)
     except (OSError, ValueError):
-        return path
+        return (name,)
+    return (name,) if end == name else (name, end)
 
 
+# Most files of a directory are no links, so each directory is resolved once.
 _real_directory = lru_cache(maxsize=20_000)(os.path.realpath)
 
 

@@ -85,18 +85,22 @@ def not_built_in(name: str) -> bool:
     return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
 
 
-def objection(source: str, may_call: MayCall = not_built_in) -> str | None:
+def objection(
+    source: str, may_call: MayCall = not_built_in, *, may_read: bool = False
+) -> str | None:
     """What a piece of Python that was made from SQL does besides computing; None: nothing.
 
     Source that is no Python is harmless: it fails before any of it runs.
 
     Args:
         may_call: Whether a function of that name may be called.
+        may_read: Whether the name of anything may be read. SQL has columns of any name, and only
+            where they are evaluated could a macro call what such a name means in Python.
     """
     try:
         # As `eval` reads it, which passes over blanks before an expression.
         tree = compile(source.lstrip(" \t"), "<macro>", "eval", ast.PyCF_ONLY_AST)
-        return next(_Judge(may_call).look(tree, frozenset()), None)
+        return next(_Judge(may_call, may_read).look(tree, frozenset()), None)
     except (SyntaxError, ValueError):
         return None
     except (RecursionError, MemoryError):
@@ -106,15 +110,18 @@ def objection(source: str, may_call: MayCall = not_built_in) -> str | None:
 class _Judge:
     """Looks at a tree depth first."""
 
-    def __init__(self, may_call: MayCall) -> None:
+    def __init__(self, may_call: MayCall, may_read: bool) -> None:
         self._may_call = may_call
+        self._may_read = may_read
 
     def look(self, node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
         """Objections; `bound` are the parameters of the lambdas around."""
         if isinstance(node, ast.Call):
             yield from self._call(node, bound)
         elif isinstance(node, ast.Name):
-            if node.id not in bound and (node.id in _BUILT_IN | _ITS_OWN or _is_private(node.id)):
+            if not (self._may_read or node.id in bound) and (
+                node.id in _BUILT_IN | _ITS_OWN or _is_private(node.id)
+            ):
                 yield f"Python's `{node.id}` is read"
         elif isinstance(node, ast.Attribute):
             if not _TYPES.fullmatch(_dotted(node)):

@@ -124,7 +124,7 @@ def _in_macro(macro: Any, dialect: str, left: list[int], depth: int) -> Iterator
         left[0] -= 1
         if left[0] < 0:
             return
-        why = objection(_python(part))
+        why = objection(_python(part), may_read=True)
         if why is not None:
             yield part.sql(dialect=dialect or None, comments=False), why
             return
