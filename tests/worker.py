@@ -38,13 +38,17 @@ class Heard:
 
 
 class Client:
-    """Reviews, applies and cleans up one project through the worker process."""
+    """Reviews, applies and cleans up one project through the worker process.
+
+    After a review of a change, `loaded` holds which changed files were opened on load.
+    """
 
     def __init__(self, root: Path, projects: Sequence[str] = (".",), **options: Any) -> None:
         self._options = BenchOptions(
             checkout=root, projects=tuple(projects), own_machine=True, timeout_minutes=5, **options
         )
         self.heard = Heard()
+        self.loaded: frozenset[str] | None = None
 
     def _with(self, action: Any) -> Any:
         around = of_this_process()
@@ -65,7 +69,12 @@ class Client:
                 commits=options.pop("commits", reviewing.Commits()),
                 **options,
             )
-            return reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+            report = reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+            commits = wanted.commits
+            if commits.base is not None and commits.head is not None:
+                changed = bench.git.changed_files(commits.base, commits.head)
+                self.loaded = bench.loaded_among([file.path for file in changed])
+            return report
 
         report: Report = self._with(act)
         return report
