@@ -19,7 +19,7 @@ from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.messages import Progress
 from ci_bot.contracts.report import Report
 from ci_bot.process.signals import CancelToken
-from ci_bot.surroundings import of_this_process
+from ci_bot.surroundings import Surroundings, of_this_process
 from tests.projects import Shop
 
 OWNER = "octo/shop"
@@ -43,20 +43,30 @@ class Client:
     After a review of a change, `loaded` holds which changed files were opened on load.
     """
 
-    def __init__(self, root: Path, projects: Sequence[str] = (".",), **options: Any) -> None:
+    def __init__(
+        self,
+        root: Path,
+        projects: Sequence[str] = (".",),
+        around: Surroundings | None = None,
+        **options: Any,
+    ) -> None:
+        self._around = around or of_this_process()
         self._options = BenchOptions(
-            checkout=root, projects=tuple(projects), own_machine=True, timeout_minutes=5, **options
+            checkout=root,
+            projects=tuple(projects),
+            own_machine=self._around.worker_user is None,
+            timeout_minutes=5,
+            **options,
         )
         self.heard = Heard()
         self.loaded: frozenset[str] | None = None
 
     def _with(self, action: Any) -> Any:
-        around = of_this_process()
         cancel = CancelToken(clock=time.monotonic)
         self.heard = Heard()
         listener = Listener(on_progress=self.heard.progress.append, on_log=self.heard.log.append)
         try:
-            with open_bench(self._options, around, cancel=cancel, listener=listener) as bench:
+            with open_bench(self._options, self._around, cancel=cancel, listener=listener) as bench:
                 return action(bench)
         finally:
             cancel.close()

@@ -16,8 +16,10 @@ from ci_bot.decision.diffs import diff_risks
 from ci_bot.decision.exits import FailOn, exit_code
 from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.judge import Judgement, decide, judge
+from ci_bot.decision.plan_rules import FAILURE_RISKS
 
 __all__ = [
+    "FAILURE_RISKS",
     "BotFacts",
     "ChangedFile",
     "FailOn",

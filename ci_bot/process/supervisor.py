@@ -149,34 +149,36 @@ def _start(
     command: Sequence[str], launch: Launch, pass_fds: Sequence[int], beside: Beside | None
 ) -> _Started:
     with ExitStack() as ours, ExitStack() as theirs:
-        pipes: dict[str, int] = {}
-        numbers: dict[str, str] = {}
-        for name in ("log", "progress", "trace", "gate"):
+
+        def pipe(wanted: bool = True) -> tuple[int, int]:
+            """The end that is read and the one that is written; -1 where nobody needs them."""
+            if not wanted:
+                return -1, -1
             reader, writer = os.pipe()
             ours.callback(os.close, reader)
             theirs.callback(os.close, writer)
-            pipes[name] = reader
-            pipes[f"{name}_end"] = writer
-            numbers[f"{{{name}}}"] = str(reader if name == "gate" else writer)
+            return reader, writer
+
+        (log, log_end), (progress, progress_end) = pipe(), pipe()
+        trace, trace_end = pipe(bool(launch.traced))
+        gate, gate_end = pipe(beside is not None)
         second = None
         if beside is not None:
             # Only this process holds the gate's end, so it opens when that ends, however it does.
-            second = _popen(
-                beside.command,
-                beside.launch,
-                pipes["log_end"],
-                (*beside.pass_fds, pipes["gate_end"]),
-            )
+            inherited = (*beside.pass_fds, gate_end)
+            second = _popen(beside.command, beside.launch, log_end, inherited)
             ours.callback(_kill_alone, second)
+        numbers = {"{progress}": progress_end, "{trace}": trace_end, "{gate}": gate}
         first = _popen(
-            [numbers.get(part, part) for part in command],
+            [str(numbers.get(part, part)) for part in command],
             launch,
-            pipes["log_end"],
-            (*pass_fds, pipes["progress_end"], pipes["trace_end"], pipes["gate"]),
+            log_end,
+            [*pass_fds, *(number for number in numbers.values() if number >= 0)],
         )
         ours.pop_all()
-        os.close(pipes["gate"])
-    return _Started(first, second, pipes["log"], pipes["progress"], pipes["trace"])
+        if gate >= 0:
+            os.close(gate)
+    return _Started(first, second, log, progress, trace)
 
 
 def _kill_alone(process: subprocess.Popen[bytes]) -> None:

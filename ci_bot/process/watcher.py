@@ -99,12 +99,13 @@ class Watcher:
         self._progress = ProgressReader(
             line_bytes=self.limits.progress_line_bytes, lines=self.limits.progress_lines
         )
-        for pipe in (self.log_pipe, self.progress_pipe, self.trace_pipe):
-            os.set_blocking(pipe, False)
         with selectors.DefaultSelector() as selector:
-            selector.register(self.progress_pipe, selectors.EVENT_READ)
-            selector.register(self.trace_pipe, selectors.EVENT_READ)
             selector.register(self.cancel, selectors.EVENT_READ)
+            os.set_blocking(self.log_pipe, False)
+            for pipe in (self.progress_pipe, self.trace_pipe):
+                if pipe >= 0:
+                    os.set_blocking(pipe, False)
+                    selector.register(pipe, selectors.EVENT_READ)
             if self.beside is not None:
                 self._watch_until_end(selector, self.beside)
                 self.ended.beside_exit_code = self.beside.returncode

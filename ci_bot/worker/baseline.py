@@ -87,22 +87,23 @@ def _traceless(projects: Sequence[Path]) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(variables)
         sys.path[:] = search_path
-        for name in sys.modules.keys() - known:
-            places = [Path(place) for place in _places(sys.modules[name])]
+        # All are looked at before one goes: a package without a file asks the one that holds it.
+        came = {name: _places(sys.modules[name]) for name in sys.modules.keys() - known}
+        for name, places in came.items():
             if any(
                 _is_below(place, projects) or not _is_below(place, installed) for place in places
             ):
                 del sys.modules[name]
 
 
-def _places(module: Any) -> list[str]:
-    """The file of a module, and the directories of a package; none for what is built in."""
+def _places(module: Any) -> list[Path]:
+    """The file of a module, else the directories of a package; none for what is built in."""
     file = getattr(module, "__file__", None)
     if file:
-        return [file]
+        return [Path(file)]
     try:
-        return [place for place in module.__path__ if isinstance(place, str)]
-    except (AttributeError, TypeError):
+        return [Path(place) for place in module.__path__]
+    except (AttributeError, TypeError, KeyError):
         return []
 
 

@@ -31,12 +31,10 @@ class Channel:
         request: Descriptor of the file that holds the request.
         answer: Descriptor of the empty file for the answer.
         progress: Descriptor of the pipe for progress; -1 where nobody listens.
-        gate: Descriptor that ends when the process beside this one has ended, if there is one.
+        gate: Descriptor that ends when the process beside this one has ended; -1: there is none.
     """
 
-    def __init__(
-        self, *, request: int, answer: int, progress: int, gate: int | None = None
-    ) -> None:
+    def __init__(self, *, request: int, answer: int, progress: int, gate: int = -1) -> None:
         self._request, self._answer, self._progress = request, answer, progress
         self._gate = gate
         # Reentrant, because a signal handler may answer while its thread is telling progress.
@@ -45,7 +43,7 @@ class Channel:
         self.answered = False
         for descriptor in (request, answer, progress, gate):
             # A JVM that kept them open would keep the bot waiting.
-            if descriptor is not None and descriptor >= 0:
+            if descriptor >= 0:
                 os.set_inheritable(descriptor, False)
         # Progress is a courtesy: work never waits for a reader.
         if progress >= 0:
@@ -62,11 +60,11 @@ class Channel:
         request, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):
             _line_by_line(stream)
-        return cls(request=request, answer=answer, progress=progress, gate=next(iter(gate), None))
+        return cls(request=request, answer=answer, progress=progress, gate=next(iter(gate), -1))
 
     def wait(self) -> None:
         """Returns when the process beside this one has ended."""
-        while self._gate is not None and os.read(self._gate, _CHUNK):
+        while self._gate >= 0 and os.read(self._gate, _CHUNK):
             pass
 
     def ask(self) -> AnyAsk:
