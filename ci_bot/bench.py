@@ -43,7 +43,7 @@ from ci_bot.process.launch import MIB, Identity, Launch
 from ci_bot.process.requirements import check_requirements, install_requirements
 from ci_bot.process.run import Second, run_worker
 from ci_bot.process.signals import CancelToken
-from ci_bot.process.trace import TraceReader, opened_among
+from ci_bot.process.trace import JAVA_READS, TraceReader, opened_among
 from ci_bot.process.workspace import Workspace, inside, private_workspace, project_paths
 from ci_bot.redaction import Redactor
 from ci_bot.surroundings import Surroundings
@@ -224,6 +224,8 @@ class Bench:
             roots=(self._workspace.repository, self._workspace.checkout),
             checkout=self._workspace.checkout,
         )
+        if any(trace.started_java for trace in self._traces):
+            opened |= {path for path in changed if path.endswith(JAVA_READS)}
         if self._required:
             # pip runs as a program of its own; what it was given, and what it may have found.
             opened |= {path for path in changed if path in self._required}

@@ -78,6 +78,7 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         facts, baseline = _failed(failure_of(error, "plan"), bench, options), "state"
     bot = BotFacts(
         changed_files=tuple(file.path for file in changed) if changed is not None else None,
+        pull_request=options.commits.merge is not None,
         conflict=options.conflict,
         fork=options.fork,
     )

@@ -26,6 +26,7 @@ class BotFacts:
 
     Attributes:
         changed_files: paths of the PR's diff, relative to the repository; None where unknown.
+        pull_request: this is about a pull request, whose changed files should be known.
         conflict: GitHub could not merge the PR with its base.
         code_on_load: changed files whose code runs while the project is loaded.
         load_known: whether it is known which files the load opened; else `code_on_load` holds every
@@ -37,6 +38,7 @@ class BotFacts:
     """
 
     changed_files: tuple[str, ...] | None = None
+    pull_request: bool = False
     conflict: bool = False
     code_on_load: tuple[str, ...] = ()
     load_known: bool = True

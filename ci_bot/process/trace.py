@@ -27,9 +27,10 @@ _HARMLESS = frozenset(
     {"file", "git", "uname", "hostname", "id", "whoami", "which", "arch", "getconf", "lscpu"}
     # What Python's `ctypes.util.find_library` asks.
     | {"ldconfig", "gcc", "cc", "ld", "objdump"}
-    # How Spark is started; jars of the checkout are told, as words of the command.
+    # How Spark is started; what Java reads by itself is known by its ending (`JAVA_READS`).
     | {"java", "spark-submit"}
 )
+JAVA_READS = (".jar", ".conf", ".xml", ".properties")
 
 
 class TraceReader:
@@ -66,6 +67,11 @@ class TraceReader:
     def is_complete(self) -> bool:
         """Whether everything that was opened is on the list, as far as Python's own hooks see."""
         return self._started and not self._broken and self.programs <= _HARMLESS
+
+    @property
+    def started_java(self) -> bool:
+        """Whether files of `JAVA_READS` may have been opened unseen."""
+        return not self.programs.isdisjoint({"java", "spark-submit"})
 
 
 def asked_of(launch: Launch) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ from typing import Any
 HELLO, FILE, PROGRAM = b"h", b"f", b"p"
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
 _own = threading.local()
+_told: set[str] = set()
 
 
 @contextmanager
@@ -34,6 +35,11 @@ def not_loading() -> Iterator[None]:
         yield
     finally:
         _own.looking = before
+
+
+def opened() -> frozenset[str]:
+    """The files that this process has told of, absolute."""
+    return frozenset(_told)
 
 
 def install(descriptor: int, roots: Sequence[str]) -> None:
@@ -95,6 +101,7 @@ def _teller(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
         for found in _names(path):
             if found.startswith(below):
                 _write(descriptor, FILE, found)
+                _told.add(found)
 
     return tell
 

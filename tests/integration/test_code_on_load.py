@@ -118,6 +118,23 @@ def test_what_was_loaded_counts__wherever_it_lies(tmp_path: Path) -> None:
     assert report.decision != "go"
 
 
+def test_model_that_changes_through_a_module_elsewhere__is_the_pull_requests_own(
+    tmp_path: Path,
+) -> None:
+    repository = with_macro(
+        tmp_path,
+        "from shared.helper import RATE",
+        {"shared/__init__.py": "", "shared/helper.py": "RATE = 1\n"},
+    )
+    macro = repository.read("project/macros/rate.py").replace("return 1", "return RATE")
+    repository.commit({"project/macros/rate.py": macro})
+
+    report, _ = review(repository, {"shared/helper.py": "RATE = 2\n"})
+
+    assert {change.model: change.from_base for change in report.changes if not change.from_base}
+    assert not any(change.from_base for change in report.changes)
+
+
 def test_what_was_never_loaded__is_no_code_on_load(tmp_path: Path) -> None:
     repository = with_macro(
         tmp_path, "from shared import helper", {"shared/__init__.py": "", "shared/helper.py": ""}

@@ -352,6 +352,13 @@ def test_text__of_the_projects_default_dialect(name: str, config: str) -> None:
     assert [sight.line for sight in evaluated(inputs)] == [5]
 
 
+@pytest.mark.parametrize(
+    "macro", ["@EVAL (", "@ EVAL(", "@/* a */EVAL(", "@EVAL /* a */ (", "@EVAL -- a\n  (", "@eval("]
+)
+def test_text__with_blanks_and_comments_around_the_name(macro: str) -> None:
+    assert [line for line, _ in seen(MODEL.format("", f"{macro}exp.eval('1'))"))] != []
+
+
 def test_text__in_jinja_and_in_statements() -> None:
     text = (
         "MODEL (name shop.m, kind FULL);\n\n@IF(@runtime_stage = 'creating', exp.eval('1'));\n\n"

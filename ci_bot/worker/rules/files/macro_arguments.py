@@ -30,8 +30,13 @@ from ci_bot.worker.rules.yaml_text import load
 PYTHON = rule("macro-runs-python", "SQL in a macro runs as Python", "blocker", "project")
 
 _YAML = frozenset({".yaml", ".yml"})
-# `@name(`, `@"name"(`, `@{name}(`, and texts that are filled in: `@'...'`.
-_MACRO = re.compile(r"""@\s*(?:[\w{"`'\[$])""")
+# `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
+# with variables alone need not be parsed.
+_MACRO = re.compile(
+    r"""@ (?:\s | /\*.*?\*/ | --[^\n]*\n)*
+    (?: ['"`\[] | [\w@{}$.]+ (?:\s | /\*.*?\*/ | --[^\n]*\n)* \( )""",
+    re.DOTALL | re.VERBOSE,
+)
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 # The parser meets text that nobody has checked, and not all that it raises is an error of its own.
 _UNPARSED = (

@@ -74,11 +74,24 @@ def _starts(parts: list[str], value: Any) -> bool:
     if not setting or value in (None, "", [], {}):
         return False
     if setting[0] in _PASTED:
-        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], str(value)]))
+        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_texts(value)]))
         return breaks_out or any(map(_DUCKDB.search, setting[1:]))
     if setting[0] == "config":
         return _starts_from_spark(".".join(setting[1:]), str(value))
     return setting[0] in _LOADERS
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every key and value inside a list or mapping."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    else:
+        yield str(value)
 
 
 def _starts_from_spark(name: str, value: str) -> bool:
