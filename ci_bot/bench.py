@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -319,7 +320,8 @@ class Bench:
         """Before the first question and not sooner: a refused request runs no installation."""
         if not self._options.requirements or self._installed:
             return
-        self._required = check_requirements(self._workspace.repository, self._options.requirements)
+        required = check_requirements(self._workspace.repository, self._options.requirements)
+        self._required = [os.path.normpath(path) for path in required]
         self._launch = install_requirements(
             inside(
                 self._workspace.repository, self._options.requirements, what="Requirements file"
