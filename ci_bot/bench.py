@@ -32,6 +32,7 @@ from ci_bot.contracts.report import ReviewFacts
 from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.loading import LoadTrace, scan_launch
 from ci_bot.process.doors import DOCKER_SOCKETS
 from ci_bot.process.environment import (
     CONTAINER_PATH,
@@ -40,23 +41,16 @@ from ci_bot.process.environment import (
     parse_worker_variables,
 )
 from ci_bot.process.git import Git
-from ci_bot.process.launch import MIB, Identity, Launch
+from ci_bot.process.launch import Identity, Launch
 from ci_bot.process.requirements import check_requirements, install_requirements
 from ci_bot.process.run import Second, run_worker
 from ci_bot.process.signals import CancelToken
-from ci_bot.process.trace import JAVA_READS, TraceReader, opened_among
+from ci_bot.process.trace import TraceReader
 from ci_bot.process.workspace import Workspace, inside, private_workspace, project_paths
 from ci_bot.redaction import Redactor
 from ci_bot.surroundings import Surroundings
 
 Answer = TypeVar("Answer", bound=Contract)
-
-# A scan reads files and loads nothing, so it needs no credential, and what it may take is known.
-_SCAN_VARIABLES = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "NO_COLOR", "TERM"}) | {
-    "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"
-}
-_SCAN_SECONDS = 120
-_SCAN_MEMORY = 4_096 * MIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +109,7 @@ class Bench:
         self._listener = listener
         self._installed = False
         self._clean_launch = launch
-        self._traces: list[TraceReader] = []
-        self._required: list[str] = []
+        self._loads = LoadTrace(workspace)
         self.scanned: ScanFacts | None = None
         self.not_scanned_because = "it was not asked"
         self.redactor = redactor
@@ -192,14 +185,14 @@ class Bench:
         """
         second = None
         if scan is not None and self.scanned is None:
-            second = Second(ask=scan, launch=self._scan_launch())
-        self._traces.append(TraceReader())
+            second = Second(ask=scan, launch=scan_launch(self._clean_launch))
         try:
-            return self._ask(ask, ReviewFacts, second=second, trace=self._traces[-1])
+            return self._ask(ask, ReviewFacts, second=second, trace=self._loads.begin())
         except Cancelled:
             raise
         except BotError:
             if second is not None and not second.asked:
+                self._loads.never_began()
                 self._ask_alone(second)
             raise
         finally:
@@ -212,26 +205,11 @@ class Bench:
                     self.not_scanned_because = second.refusal
 
     def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
-        """Those of the changed files that were opened, imported or run while projects were loaded.
+        """Those of the changed files that the reviews so far opened, imported or ran on load.
 
-        None where that is not known: as far as the reviews that were asked for told nothing, or too
-        much, or started a program whose files nobody sees.
+        None where that is not known (see `LoadTrace`).
         """
-        if not self._traces or not all(trace.is_complete for trace in self._traces):
-            return None
-        opened = opened_among(
-            changed,
-            {path for trace in self._traces for path in trace.paths},
-            roots=(self._workspace.repository, self._workspace.checkout),
-            checkout=self._workspace.checkout,
-        )
-        if any(trace.started_java for trace in self._traces):
-            opened |= {path for path in changed if path.endswith(JAVA_READS)}
-        if self._required:
-            # pip runs as a program of its own; what it was given, and what it may have found.
-            opened |= {path for path in changed if path in self._required}
-            opened |= {path for path in changed if path.endswith(".whl")}
-        return opened
+        return self._loads.opened_among(changed)
 
     def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
         return self._ask(ask, ApplyDocument)
@@ -266,19 +244,6 @@ class Bench:
         except BotError as error:
             second.refusal = error.message
 
-    def _scan_launch(self) -> Launch:
-        clean = self._clean_launch
-        kept = {k: v for k, v in clean.environment.items() if k in _SCAN_VARIABLES}
-        return replace(
-            clean,
-            environment=kept,
-            bounds={
-                "RLIMIT_CPU": _SCAN_SECONDS,
-                "RLIMIT_AS": _SCAN_MEMORY,
-                "RLIMIT_FSIZE": clean.limits.answer_bytes,
-            },
-        )
-
     def _ask(
         self,
         ask: AnyAsk,
@@ -291,8 +256,7 @@ class Bench:
         self._install_requirements()
         launch = self._launch
         if trace is not None:
-            roots = (self._workspace.repository, self._workspace.checkout)
-            launch = replace(launch, traced=tuple(dict.fromkeys(roots)))
+            launch = replace(launch, traced=self._loads.roots)
         answer = run_worker(
             ask,
             launch=launch,
@@ -321,7 +285,7 @@ class Bench:
         if not self._options.requirements or self._installed:
             return
         required = check_requirements(self._workspace.repository, self._options.requirements)
-        self._required = [os.path.normpath(path) for path in required]
+        self._loads.required = frozenset(os.path.normpath(path) for path in required)
         self._launch = install_requirements(
             inside(
                 self._workspace.repository, self._options.requirements, what="Requirements file"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import ci_bot
+from ci_bot.activities.scanned import scan_of, with_scan
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.identity import PlanFlags
-from ci_bot.contracts.messages import BaselineChoice, Owner, ReviewAsk, ScanAsk
+from ci_bot.contracts.messages import BaselineChoice, Owner, ReviewAsk
 from ci_bot.contracts.plan import (
     AuditsCheck,
     Checks,
@@ -83,7 +84,7 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         fork=options.fork,
     )
     if changed is not None:
-        facts = _with_scan(facts, bench)
+        facts = with_scan(facts, bench.scanned)
         loaded = bench.loaded_among([file.path for file in changed])
         on_load = _code_on_load(bench, options.commits, changed, loaded)
         bot = replace(
@@ -93,18 +94,6 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
             unread_because=None if bench.scanned else bench.not_scanned_because,
         )
     return _report(facts, baseline, options, bot, planned_at=planned_at)
-
-
-def _with_scan(facts: ReviewFacts, bench: Bench) -> ReviewFacts:
-    """The facts with what the files say by themselves; more of that where no model is known."""
-    scanned = bench.scanned
-    if scanned is None:
-        return facts
-    found = [*facts.findings, *scanned.findings]
-    if facts.failure is not None:
-        found += scanned.without_plan
-    timings = {**facts.timings, "scan": scanned.seconds}
-    return facts.model_copy(update={"findings": found, "timings": timings})
 
 
 def _code_on_load(
@@ -252,21 +241,7 @@ def _ask(
         end=options.end,
         executor_hour_price=options.executor_hour_price,
     )
-    return bench.review(ask, _scan_of(ask))
-
-
-def _scan_of(ask: ReviewAsk) -> ScanAsk | None:
-    """The question about the changed files that goes with a review."""
-    if ask.changed_files is None:
-        return None
-    return ScanAsk(
-        projects=ask.projects,
-        gateway=ask.gateway,
-        workplace=ask.workplace,
-        owner=ask.owner,
-        changed_files=ask.changed_files,
-        before_dir=ask.before_dir,
-    )
+    return bench.review(ask, scan_of(ask))
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:

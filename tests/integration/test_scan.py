@@ -135,6 +135,8 @@ def test_requirements_that_cannot_be_installed__hide_nothing(tmp_path: Path) -> 
 
     assert report.failure is not None
     assert report.failure.reason_code == "bad_requirements"
+    told = {risk.rule: risk.evidence for risk in report.risks}
+    assert "may have been" not in told.get("R12-code-on-load", ""), "nothing was loaded"
     assert leaks(report) == FOUND
 
 
