@@ -70,12 +70,7 @@ class LoadTrace:
         """
         if not all(trace.is_complete for trace in self._traces):
             return None
-        opened = opened_among(
-            changed,
-            {path for trace in self._traces for path in trace.paths},
-            roots=self.roots,
-            checkout=self._checkout,
-        )
+        opened = opened_among(changed, self._traces, roots=self.roots, checkout=self._checkout)
         unseen: tuple[str, ...] = ()
         if any(trace.started_java for trace in self._traces):
             unseen += JAVA_READS

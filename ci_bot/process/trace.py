@@ -41,6 +41,7 @@ class TraceReader:
         self._records = self._bytes = 0
         self._started = self._broken = False
         self.paths: set[bytes] = set()
+        self.endings: set[bytes] = set()
         self.programs: set[str] = set()
 
     def feed(self, data: bytes) -> None:
@@ -56,6 +57,8 @@ class TraceReader:
             kind, text = record[:1], record[1:]
             if kind == b"f" and text[:1] == b"/":
                 self.paths.add(text)
+            elif kind == b"e" and text:
+                self.endings.add(text)
             elif kind == b"p":
                 self.programs.add(os.fsdecode(text))
             elif kind == b"h":
@@ -86,34 +89,46 @@ def asked_of(launch: Launch) -> dict[str, Any] | None:
 
 
 def opened_among(
-    changed: Iterable[str], paths: Iterable[bytes], *, roots: Sequence[Path], checkout: Path
+    changed: Iterable[str],
+    traces: Iterable[TraceReader],
+    *,
+    roots: Sequence[Path],
+    checkout: Path,
 ) -> frozenset[str]:
     """Those of the changed files that were opened.
 
     Args:
         changed: Paths relative to the repository, as git names them; some are no files: a submodule
             stands for all that is in it, a link for what it leads to.
-        paths: What was opened, absolute.
+        traces: What was opened.
         roots: Directories that stand for the repository: the checkout, and the worker's copy.
         checkout: The one whose links are as they are in git.
     """
-    changed, opened = list(changed), set(_relative(paths, roots))
+    changed, traces = list(changed), list(traces)
+    opened = set(_relative({path for trace in traces for path in trace.paths}, roots))
+    endings = tuple(f"/{_text(ending)}" for trace in traces for ending in trace.endings)
     if any((checkout / path).is_symlink() for path in changed):
         opened |= {hop for path in list(opened) for hop in _hops(checkout, path)}
     above = {str(parent) for path in opened for parent in PurePosixPath(path).parents}
-    return frozenset(path for path in changed if path in opened or path in above)
+    return frozenset(
+        path for path in changed if path in opened or path in above or f"/{path}".endswith(endings)
+    )
 
 
 def _relative(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
     """Names below one of `roots`, spelled as `Git.changed_files` spells them."""
     prefixes = [os.fsencode(str(root)).rstrip(b"/") + b"/" for root in roots]
     found = {
-        path[len(prefix) :].decode("utf-8", "replace")
+        _text(path[len(prefix) :])
         for path in paths
         for prefix in prefixes
         if path.startswith(prefix)
     }
     return frozenset(found | {source for path in found if (source := _source(path))})
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
 
 
 def _source(path: str) -> str | None:

@@ -20,8 +20,10 @@ from functools import lru_cache
 from typing import Any
 
 # Records: one letter, a text, a zero byte. `process/trace.py` reads them.
-HELLO, FILE, PROGRAM = b"h", b"f", b"p"
+HELLO, FILE, ENDING, PROGRAM = b"h", b"f", b"e", b"p"
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
+# What starts an interpreter of its own, without the hook and without an event that says so.
+_STARTERS = ("popen_spawn_posix.py", "popen_forkserver.py", "popen_loky_posix.py")
 _own = threading.local()
 _told: set[str] = set()
 
@@ -58,13 +60,20 @@ def install(descriptor: int, roots: Sequence[str]) -> None:
             tell(word)
         _write(descriptor, PROGRAM, os.path.basename(_program(arguments)))  # noqa: PTH119
 
+    def executed(arguments: tuple[Any, ...]) -> None:
+        # Byte code may be run without its source being opened.
+        source = _source(arguments[0])
+        tell(source)
+        if source is not None and source.endswith(_STARTERS):
+            _write(descriptor, PROGRAM, "multiprocessing")
+
     watched: dict[str, Callable[[tuple[Any, ...]], None]] = {
         "open": lambda arguments: tell(arguments[0]),
-        # Byte code may be run without its source being opened.
-        "exec": lambda arguments: tell(_source(arguments[0])),
+        "exec": executed,
         "import": lambda arguments: tell(arguments[1]),
         "ctypes.dlopen": lambda arguments: tell(arguments[0]),
         "sqlite3.load_extension": lambda arguments: tell(arguments[1]),
+        "cpython.PyInterpreterState_New": lambda _: _write(descriptor, PROGRAM, "interpreter"),
         **dict.fromkeys(_PROGRAMS, started),
     }
 
@@ -92,16 +101,21 @@ def _teller(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
         if name is None or isinstance(name, int) or getattr(_own, "looking", False):
             return  # an open descriptor was told when it was opened
         try:
-            path = os.path.join(os.getcwd(), os.fsdecode(name))  # noqa: PTH109, PTH118
+            text = os.fsdecode(name)
+            path = os.path.join(os.getcwd(), text)  # noqa: PTH109, PTH118
         except (OSError, TypeError, ValueError):
             return
         if path in known:
             return
-        known.add(path)
         for found in _names(path):
             if found.startswith(below):
                 _write(descriptor, FILE, found)
                 _told.add(found)
+        if path != text and not os.path.lexists(path):
+            # Relative to a directory that was opened before; which one, no event says.
+            _write(descriptor, ENDING, os.path.normpath(text))
+        # Not sooner: what could not be told may be tried again.
+        known.add(path)
 
     return tell
 

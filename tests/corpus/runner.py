@@ -162,7 +162,7 @@ def _review(folder: Path) -> dict[str, Any]:
     found += scanned.without_plan if facts.failure is not None else []
     facts = facts.model_copy(update={"findings": found})
     trace.feed((scratch / "trace").read_bytes())
-    loaded = opened_among(changed, trace.paths, roots=(head,), checkout=head)
+    loaded = opened_among(changed, [trace], roots=(head,), checkout=head)
     files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
     bot = BotFacts(
         changed_files=tuple(changed),

@@ -50,7 +50,7 @@ def traced(root: Path, program: str) -> TraceReader:
 
 
 def opened(found: TraceReader, root: Path, *changed: str) -> frozenset[str]:
-    return opened_among(changed, found.paths, roots=(root,), checkout=root)
+    return opened_among(changed, [found], roots=(root,), checkout=root)
 
 
 @pytest.fixture
@@ -88,6 +88,8 @@ NATIVE = next(iter(sorted(Path(sysconfig.get_path("stdlib"), "lib-dynload").glob
         ("import subprocess; subprocess.run(['true', 'helper.py'])", {"helper.py"}),
         ("import subprocess; subprocess.run(['true', '--conf=a.b=helper.py'])", {"helper.py"}),
         ("os.system('true helper.py')", {"helper.py"}),
+        ("os.open('inner.py', os.O_RDONLY, dir_fd=os.open('package', 0))", {"package/inner.py"}),
+        ("try: open('inner.txt')\nexcept OSError: pass", set()),
         ("import helper; os.close(1); del sys.modules['helper']", {"helper.py"}),
         ("", set()),
         ("import json, decimal", set()),
@@ -148,7 +150,8 @@ def test_file__is_told_before_its_code_runs(root: Path) -> None:
 
 def test_file__that_cannot_be_told__cannot_be_opened(root: Path) -> None:
     (root / "helper.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
-    found = traced(root, "os.closerange(3, 256)\ntry: import helper\nexcept OSError: pass\n")
+    program = "try: import helper\nexcept OSError: pass\n"
+    found = traced(root, f"os.closerange(3, 256)\n{program}{program}")
 
     assert not (root / "ran").exists()
     assert opened(found, root, "helper.py") == frozenset()
@@ -175,6 +178,13 @@ def test_name__with_odd_characters(root: Path) -> None:
         ("import subprocess; subprocess.run('git --version; true', shell=True)", False),
         ("os.posix_spawn('/bin/sh', ['sh', '-c', 'true'], {})", False),
         ("os.spawnv(os.P_WAIT, '/bin/sh', ['sh', '-c', 'true'])", False),
+        (
+            "import multiprocessing\n"
+            "p = multiprocessing.get_context('spawn').Process(target=print)\n"
+            "p.start(); p.join()",
+            False,
+        ),
+        ("import _xxsubinterpreters as s; s.destroy(s.create())", False),
         ("os.fork() or os.execv('/bin/sh', ['sh', '-c', 'true'])\nos.wait()", False),
     ],
 )
@@ -244,8 +254,8 @@ def test_reader__a_flood_takes_no_memory() -> None:
 
 def among(changed: list[str], *paths: str, root: Path) -> set[str]:
     copy = root / "copy"
-    found = map(os.fsencode, paths)
-    return set(opened_among(changed, found, roots=(copy, root), checkout=root))
+    found = read(*(b"f" + os.fsencode(path) + b"\0" for path in paths))
+    return set(opened_among(changed, [found], roots=(copy, root), checkout=root))
 
 
 def test_among__of_the_copy_and_of_the_original(root: Path) -> None:
