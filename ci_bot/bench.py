@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,12 +26,15 @@ from ci_bot.contracts.messages import (
     Owner,
     Progress,
     ReviewAsk,
+    ScanAsk,
     SweepAsk,
     Workplace,
 )
 from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
-from ci_bot.errors import BadInput, WorkerFailed
+from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.loading import LoadTrace, scan_launch
 from ci_bot.process.deadline import Deadline
 from ci_bot.process.doors import DOCKER_SOCKETS
 from ci_bot.process.environment import (
@@ -43,9 +46,10 @@ from ci_bot.process.environment import (
 )
 from ci_bot.process.git import Blob, Git
 from ci_bot.process.launch import Identity, Launch
-from ci_bot.process.requirements import install_requirements
-from ci_bot.process.run import run_worker
+from ci_bot.process.requirements import check_requirements, install_requirements
+from ci_bot.process.run import Second, run_worker
 from ci_bot.process.signals import CancelToken
+from ci_bot.process.trace import TraceReader
 from ci_bot.process.workspace import (
     Workspace,
     directory_problem,
@@ -124,6 +128,10 @@ class Bench:
         self._cancel = cancel
         self._listener = listener
         self._installed = False
+        self._clean_launch = launch
+        self._loads = LoadTrace(workspace)
+        self.scanned: ScanFacts | None = None
+        self.not_scanned_because = "it was not asked"
         self.redactor = redactor
         self.projects = projects
         self.python_path = python_path
@@ -192,11 +200,42 @@ class Bench:
         """Where `export_base` has written the base branch's tree."""
         return str(self._workspace.base)
 
-    def review(self, ask: ReviewAsk) -> ReviewFacts | FailedAnswer:
-        return self._answer(ask, ReviewFacts)
+    def review(self, ask: ReviewAsk, scan: ScanAsk | None) -> ReviewFacts | FailedAnswer:
+        """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
+
+        The scan runs once, under the interpreter as it came: without the packages that a pull
+        request may ask for, and without credentials.
+        """
+        second = None
+        if scan is not None and self.scanned is None:
+            second = Second(ask=scan, launch=scan_launch(self._clean_launch))
+        try:
+            return self._answer(ask, ReviewFacts, second=second, trace=self._loads.begin())
+        except Cancelled:
+            raise
+        except BotError:
+            if second is not None and not second.asked:
+                self._loads.never_began()
+                self._ask_alone(second)
+            raise
+        finally:
+            if second is not None:
+                if isinstance(second.answer, ScanFacts):
+                    self.scanned = second.answer
+                elif isinstance(second.answer, FailedAnswer):
+                    self.not_scanned_because = second.answer.failure.message
+                else:
+                    self.not_scanned_because = second.refusal
 
     def base_tests(self, ask: BaseTestsAsk) -> BaseTests | Failure:
         return self._ask(ask, BaseTests)
+
+    def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
+        """Those of the changed files that the reviews so far opened, imported or ran on load.
+
+        None where that is not known (see `LoadTrace`).
+        """
+        return self._loads.opened_among(changed)
 
     def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
         return self._ask(ask, ApplyDocument)
@@ -213,16 +252,44 @@ class Bench:
     def doctor(self, ask: DoctorAsk) -> DoctorDocument | Failure:
         return self._ask(ask, DoctorDocument)
 
+    def _ask_alone(self, second: Second) -> None:
+        """Asks for what was to be asked beside a question that could not be asked."""
+        try:
+            second.answer = run_worker(
+                second.ask,
+                launch=second.launch,
+                redactor=self.redactor,
+                on_progress=lambda _step: None,
+                on_log=self._listener.on_log,
+                deadline=self.deadline,
+                cancel=self._cancel,
+                clock=self._around.monotonic,
+            )
+        except Cancelled:
+            raise
+        except BotError as error:
+            second.refusal = error.message
+
     def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
         answer = self._answer(ask, expected)
         return answer.failure if isinstance(answer, FailedAnswer) else answer
 
-    def _answer(self, ask: AnyAsk, expected: type[Answer]) -> Answer | FailedAnswer:
+    def _answer(
+        self,
+        ask: AnyAsk,
+        expected: type[Answer],
+        *,
+        second: Second | None = None,
+        trace: TraceReader | None = None,
+    ) -> Answer | FailedAnswer:
         self._cancel.check()
         self._install_requirements()
+        launch = self._launch
+        if trace is not None:
+            launch = replace(launch, traced=self._loads.roots)
         answer = run_worker(
             ask,
-            launch=self._launch,
+            launch=launch,
             redactor=self.redactor,
             on_progress=self._listener.on_progress,
             on_log=self._listener.on_log,
@@ -230,6 +297,8 @@ class Bench:
             cancel=self._cancel,
             clock=self._around.monotonic,
             on_cancel=self._listener.on_cancel,
+            trace=trace,
+            second=second,
         )
         if isinstance(answer, FailedAnswer) and answer.traceback is not None:
             self._listener.on_traceback(answer.traceback.splitlines())
@@ -245,6 +314,8 @@ class Bench:
         """Before the first question and not sooner: a refused request runs no installation."""
         if not self._options.requirements or self._installed:
             return
+        required = check_requirements(self._workspace.repository, self._options.requirements)
+        self._loads.required = frozenset(os.path.normpath(path) for path in required)
         self._launch = install_requirements(
             inside(
                 self._workspace.repository, self._options.requirements, what="Requirements file"

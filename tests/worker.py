@@ -21,7 +21,7 @@ from ci_bot.contracts.report import Report
 from ci_bot.process.deadline import Deadline
 from ci_bot.process.environment import redactor_of
 from ci_bot.process.signals import CancelToken
-from ci_bot.surroundings import of_this_process
+from ci_bot.surroundings import Surroundings, of_this_process
 from tests.projects import Shop
 
 OWNER = "octo/shop"
@@ -40,17 +40,31 @@ class Heard:
 
 
 class Client:
-    """Reviews, applies and cleans up one project through the worker process."""
+    """Reviews, applies and cleans up one project through the worker process.
 
-    def __init__(self, root: Path, projects: Sequence[str] = (".",), **options: Any) -> None:
+    After a review of a change, `loaded` holds which changed files were opened on load.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        projects: Sequence[str] = (".",),
+        around: Surroundings | None = None,
+        **options: Any,
+    ) -> None:
+        self._around = around or of_this_process()
         self._options = BenchOptions(
-            checkout=root, projects=tuple(projects), own_machine=True, timeout_minutes=5, **options
+            checkout=root,
+            projects=tuple(projects),
+            own_machine=self._around.worker_user is None,
+            timeout_minutes=5,
+            **options,
         )
         self.heard = Heard()
         self.patience_seconds: float | None = None
+        self.loaded: frozenset[str] | None = None
 
     def _with(self, action: Any) -> Any:
-        around = of_this_process()
         cancel = CancelToken(clock=time.monotonic)
         self.heard = Heard()
         listener = Listener(on_progress=self.heard.progress.append, on_log=self.heard.log.append)
@@ -62,8 +76,8 @@ class Client:
         try:
             with open_bench(
                 self._options,
-                around,
-                redactor=redactor_of(around.environ, worker_env=self._options.worker_env),
+                self._around,
+                redactor=redactor_of(self._around.environ, worker_env=self._options.worker_env),
                 cancel=cancel,
                 listener=listener,
                 deadline=deadline,
@@ -80,7 +94,12 @@ class Client:
                 commits=options.pop("commits", reviewing.Commits()),
                 **options,
             )
-            return reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+            report = reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+            commits = wanted.commits
+            if commits.base is not None and commits.head is not None:
+                changed = bench.git.changed_files(commits.base, commits.head)
+                self.loaded = bench.loaded_among([file.path for file in changed])
+            return report
 
         report: Report = self._with(act)
         return report

@@ -7,12 +7,11 @@ together with the rest, is read by nobody, and the report names it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 from ci_bot.decision import ChangedFile
-from ci_bot.decision.code_on_load import is_looked_into
 from ci_bot.process.git import Blob, Git
 from ci_bot.process.git import ChangedFile as GitFile
 
@@ -43,18 +42,17 @@ class Changes:
             and _REPLACED not in file.path
         }
 
-    def contents(self, git: Git, projects: Sequence[str]) -> Iterator[ChangedFile]:
-        """Every file; both sides of one at a time where code on load is told by its content."""
+    def contents(self, git: Git, wanted: Callable[[GitFile], bool]) -> Iterator[ChangedFile]:
+        """Both sides of the files that are wanted, one at a time; without what nobody reads."""
         closed = set(self.too_large)
         with git.contents(at_most=LARGEST_FILE_BYTES) as read:
-            for file in self.files:
-                wanted = is_looked_into(file.path, projects)
-                known = wanted and file.path not in closed
+            for file in filter(wanted, self.files):
+                known = is_read(file.path) and file.path not in closed
                 yield ChangedFile(
                     path=file.path,
                     before=read(file.before.id) if known and file.before else None,
                     after=read(file.after.id) if known and file.after else None,
-                    read=known or not wanted,
+                    read=known,
                 )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import ci_bot
 from ci_bot.activities.asking import asking
 from ci_bot.activities.base_tests import compared_with_base
 from ci_bot.activities.changed import Changes, changes
+from ci_bot.activities.scanned import scan_of, with_scan
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.identity import PlanFlags
@@ -25,13 +26,18 @@ from ci_bot.contracts.plan import (
 from ci_bot.contracts.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.decision import (
     BotFacts,
+    ChangedFile,
     Limits,
     blame,
     code_that_runs_on_load,
+    could_run_on_load,
     in_one,
     judge,
 )
+from ci_bot.errors import BotError, Cancelled, TimedOut
+from ci_bot.process.git import ChangedFile as GitFile
 from ci_bot.process.git import Git
+from ci_bot.pull_request.failures import failure_of
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
@@ -68,28 +74,60 @@ class ReviewOptions:
 
 
 def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
-    """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it."""
+    """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
+
+    So is a worker that fails once the changed files were read: what they say is reported all the
+    same.
+    """
     changed = _changed(bench.git, options.commits)
-    # Before the worker is asked: an answer that came in time must not be lost to this.
-    on_load = (
-        code_that_runs_on_load(changed.contents(bench.git, bench.projects), bench.projects)
-        if changed is not None
-        else []
-    )
-    facts, baseline, state_failure = _facts(bench, options, changed)
+    state_failure: Failure | None = None
+    try:
+        facts, baseline, state_failure = _facts(bench, options, changed)
+    except Cancelled:
+        raise
+    except BotError as error:
+        if bench.scanned is None:
+            raise
+        failure = failure_of(error, "plan", bench.redactor)
+        facts, baseline = _failed(failure, bench, options), "state"
     facts = compared_with_base(bench, facts, options.commits.base, options.owner)
     bot = BotFacts(
         changed_files=tuple(changed.paths) if changed is not None else None,
         too_large=changed.too_large if changed is not None else (),
+        pull_request=options.commits.merge is not None,
         conflict=options.conflict,
-        code_on_load=tuple(on_load),
         fork=options.fork,
     )
+    if changed is not None:
+        facts = with_scan(facts, bench.scanned)
+        loaded = bench.loaded_among(changed.paths)
+        bot = replace(
+            bot,
+            code_on_load=tuple(_code_on_load(bench, changed, loaded)),
+            load_known=loaded is not None,
+            unread_because=None if bench.scanned else bench.not_scanned_because,
+        )
     report = _report(
         facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
     )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
     return bench.redactor.document(report)
+
+
+def _code_on_load(bench: Bench, changed: Changes, loaded: frozenset[str] | None) -> list[str]:
+    def asked(file: GitFile) -> bool:
+        return could_run_on_load(
+            file.path, deleted=file.after is None, loaded=loaded, projects=bench.projects
+        )
+
+    try:
+        files = list(changed.contents(bench.git, asked))
+    except TimedOut:
+        # The worker's answer came in time, and is not lost to this: what nobody has read is code.
+        files = [
+            ChangedFile(file.path, None, None, read=False) for file in changed.files if asked(file)
+        ]
+    return code_that_runs_on_load(files, loaded, bench.projects)
 
 
 def failed_report(
@@ -231,7 +269,7 @@ def _ask(
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
         )
-    return bench.review(ask)
+    return bench.review(ask, scan_of(ask))
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:

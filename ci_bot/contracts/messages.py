@@ -24,6 +24,7 @@ from ci_bot.contracts.doctor import DoctorDocument
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.plan import Window
 from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument, SweepTarget
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
@@ -53,6 +54,10 @@ class Workplace(Contract):
     python_path: list[Name] = Field(
         default_factory=list,
         description="Directories of the checkout where the project's Python modules are found.",
+    )
+    linked_to: Name | None = Field(
+        default=None,
+        description="The checkout that large files are links to, where `repository` is a copy.",
     )
 
 
@@ -98,6 +103,21 @@ class BaseTestsAsk(_Ask):
     activity: Literal["base_tests"] = "base_tests"
     base_repository: Name = Field(description="Root of the base branch's tree.")
     tests: list[TestName] = Field(min_length=1)
+
+
+class ScanAsk(_Ask):
+    """What do the changed files say by themselves? Nothing of the project is loaded for it."""
+
+    activity: Literal["scan"] = "scan"
+    changed_files: list[FilePath] = Field(
+        description="Files of the PR's diff, relative to the repository."
+    )
+    unread_files: list[FilePath] = Field(
+        default_factory=list, description="Those that are too large to be read."
+    )
+    before_dir: Name | None = Field(
+        default=None, description="Directory with the base branch's version of the changed files."
+    )
 
 
 class ApplyAsk(_Ask):
@@ -146,7 +166,7 @@ class DoctorAsk(_Ask):
     environment_prefix: Name = "pr"
 
 
-AnyAsk = ReviewAsk | BaseTestsAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
+AnyAsk = ReviewAsk | BaseTestsAsk | ScanAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
 Ask = Annotated[AnyAsk, Field(discriminator="activity")]
 ASK: TypeAdapter[AnyAsk] = TypeAdapter(Ask)
 
@@ -172,6 +192,7 @@ class FailedAnswer(Contract):
 AnyAnswer = (
     ReviewFacts
     | BaseTests
+    | ScanFacts
     | ApplyDocument
     | CleanupDocument
     | EnvironmentList

@@ -8,13 +8,19 @@ sentence that says when it clears. The rules judge the change and not the estate
 from __future__ import annotations
 
 from ci_bot.decision.blame import Blame, blame, in_one
-from ci_bot.decision.code_on_load import ChangedFile, code_that_runs_on_load
+from ci_bot.decision.code_on_load import (
+    ChangedFile,
+    code_that_runs_on_load,
+    could_run_on_load,
+)
 from ci_bot.decision.diffs import diff_risks
 from ci_bot.decision.exits import FailOn, exit_code
 from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.judge import Judgement, decide, judge
+from ci_bot.decision.plan_rules import FAILURE_RISKS
 
 __all__ = [
+    "FAILURE_RISKS",
     "Blame",
     "BotFacts",
     "ChangedFile",
@@ -23,6 +29,7 @@ __all__ = [
     "Limits",
     "blame",
     "code_that_runs_on_load",
+    "could_run_on_load",
     "decide",
     "diff_risks",
     "exit_code",

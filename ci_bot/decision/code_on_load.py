@@ -1,8 +1,10 @@
-"""Which changed files hold code that runs while the project is loaded (DESIGN 2).
+"""Which changed files hold code that ran while the project was loaded.
 
 A report is computed by the very code that it judges where such a file changes, so a person has to
-look. Text that cannot run is no code: comments, docstrings, YAML without Jinja, and Jinja that only
-reads an environment variable.
+look. What was loaded decides, wherever in the repository it lies: the worker tells each file before
+anything in it can run (`process/trace.py`). Of the changed ones among them, data is no code: text
+without Jinja, and Python whose comments and docstrings alone have changed. What is not known to be
+data counts as code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
 """
 
 from __future__ import annotations
@@ -13,15 +15,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from jinja2 import Environment
+from jinja2.exceptions import TemplateSyntaxError
+
 _REQUIREMENTS = re.compile(
     r"(^|/)(requirements[^/]*\.(txt|in)|constraints[^/]*\.txt|pyproject\.toml|setup\.(py|cfg)|"
     r"sqlmesh-requirements\.lock|uv\.lock|poetry\.lock|Pipfile(\.lock)?)$"
 )
-_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-_QUOTED = r"""(?:'[^'{}]*'|"[^"{}]*")"""
-# Reading a variable of the environment runs nothing that a pull request wrote.
-_ENV_VAR = re.compile(rf"\{{\{{-?\s*env_var\(\s*{_QUOTED}\s*(?:,\s*{_QUOTED}\s*)?\)\s*-?\}}\}}")
-_TEMPLATED = frozenset({".sql", ".yaml", ".yml"})
+_JINJA = Environment(autoescape=True)
+_TAG_BEGINS = frozenset({"variable_begin", "block_begin"})
+_TAG_ENDS = frozenset({"variable_end", "block_end"})
+# Rows, which nobody renders or runs.
+_TABLES = frozenset({".csv", ".tsv"})
+# Text that is code only as far as it holds Jinja.
+_TEXTS = frozenset({".sql", ".yaml", ".yml", ".md", ".rst", ".txt", ".json", ".jsonl", ".ndjson"})
+# What is code wherever it lies, for loads of which nothing is known.
+_CODE = frozenset(
+    {".py", ".pyc", ".pyw", ".pyd", ".so", ".dylib", ".dll", ".zip", ".egg", ".whl", ".pth", ".pkl",
+     ".pickle", ".joblib", ".jar", ".sh", ".env", ".sql", ".yaml", ".yml"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,40 +50,75 @@ class ChangedFile:
     read: bool = True
 
 
-def code_that_runs_on_load(files: Iterable[ChangedFile], projects: Sequence[str]) -> list[str]:
-    """Paths of changed files whose code runs on load, in order.
+def could_run_on_load(
+    path: str, *, deleted: bool, loaded: frozenset[str] | None, projects: Sequence[str]
+) -> bool:
+    """Whether the contents of a changed file decide if it is code that ran on load.
 
     Args:
-        files: the diff of the pull request.
+        path: relative to the repository.
+        deleted: the head has no such file, so it cannot have been opened; a module of the project
+            that is gone changes what runs all the same.
+        loaded: the changed files that were opened on load; None where that is not known.
         projects: the project directories, relative to the repository ("." for its root).
     """
-    return sorted({file.path for file in files if _is_code(file, projects)})
-
-
-def is_looked_into(path: str, projects: Sequence[str]) -> bool:
-    """Whether the content of a changed file decides if it is code; for all others the name does."""
-    if not any(_inside(path, project) for project in projects):
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _TABLES:
         return False
-    return PurePosixPath(path).suffix.lower() in {".py", *_TEMPLATED}
-
-
-def _is_code(file: ChangedFile, projects: Sequence[str]) -> bool:
-    if _REQUIREMENTS.search(file.path):
+    if _is_requirement(path, projects):
         return True
-    if not is_looked_into(file.path, projects):
-        return False
+    if deleted:
+        return suffix == ".py" and any(_inside(path, project) for project in projects)
+    if loaded is None:
+        return suffix in _CODE or PurePosixPath(path).name == ".env"
+    return path in loaded
+
+
+def code_that_runs_on_load(
+    files: Iterable[ChangedFile], loaded: frozenset[str] | None, projects: Sequence[str]
+) -> list[str]:
+    """Paths of changed files whose code ran on load, in order.
+
+    Args:
+        files: changed files, at least those that `could_run_on_load`.
+        loaded, projects: see there.
+    """
+    return sorted(
+        {
+            file.path
+            for file in files
+            if could_run_on_load(
+                file.path,
+                deleted=file.read and file.after is None,
+                loaded=loaded,
+                projects=projects,
+            )
+            and _is_code(file)
+        }
+    )
+
+
+def _is_code(file: ChangedFile) -> bool:
     suffix = PurePosixPath(file.path).suffix.lower()
+    if not file.read or _REQUIREMENTS.search(file.path):
+        return True
     if suffix == ".py":
-        return not file.read or _python(file.before) != _python(file.after)
-    if suffix in _TEMPLATED:
-        if not file.read:
-            return True
+        return _python(file.before) != _python(file.after)
+    if suffix in _TEXTS:
         return _templates(file.before) != _templates(file.after)
-    return False
+    return True
 
 
-def _inside(path: str, project: str) -> bool:
-    root = PurePosixPath(project)
+def _is_requirement(path: str, projects: Sequence[str]) -> bool:
+    """Packages for a project: in its directory, or in one above."""
+    if not _REQUIREMENTS.search(path):
+        return False
+    folder = str(PurePosixPath(path).parent)
+    return any(_inside(path, project) or _inside(project, folder) for project in projects)
+
+
+def _inside(path: str, directory: str) -> bool:
+    root = PurePosixPath(directory)
     return str(root) == "." or PurePosixPath(path).is_relative_to(root)
 
 
@@ -96,9 +143,36 @@ def _python(source: bytes | None) -> str | None:
     return ast.dump(tree)
 
 
-def _templates(source: bytes | None) -> tuple[str, ...]:
-    """The Jinja of a file that can run something: calls, blocks, macros; without env_var."""
+def _templates(source: bytes | None) -> list[list[str]]:
+    """The Jinja of a file that can run something: calls, blocks, macros; without env_var.
+
+    Reading a variable of the environment runs nothing that a pull request wrote.
+    """
     if source is None:
-        return ()
+        return []
     text = source.decode("utf-8", errors="replace")
-    return tuple(_JINJA.findall(_ENV_VAR.sub("", text)))
+    if "{{" not in text and "{%" not in text:
+        return []
+    tags: list[list[str]] = []
+    inside = False
+    try:
+        for _, kind, value in _JINJA.lex(text):
+            if kind in _TAG_BEGINS:
+                tags.append([])
+                inside = True
+            elif kind in _TAG_ENDS:
+                inside = False
+            elif inside and kind != "whitespace":
+                tags[-1].append(value)
+    except TemplateSyntaxError:
+        return [[text]]
+    return [tag for tag in tags if not _reads_variable(tag)]
+
+
+def _reads_variable(tag: list[str]) -> bool:
+    """`env_var('NAME')` or `env_var('NAME', 'default')` and nothing else."""
+    if tag[:2] != ["env_var", "("] or tag[-1] != ")":
+        return False
+    arguments = tag[2:-1]
+    quoted = all(text[0] in "'\"" and "{" not in text for text in arguments[::2])
+    return quoted and arguments[1::2] in ([], [","]) and len(arguments) in (1, 3)

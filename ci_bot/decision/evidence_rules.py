@@ -58,7 +58,7 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
             "the review can plan against prod",
         ),
         (
-            bot.changed_files is None,
+            bot.changed_files is None and not bot.pull_request,
             "Changed files: not known, so rules that read files did not run.",
             "the base commit is there (`fetch-depth: 2`)",
         ),
@@ -66,6 +66,26 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
     for absent, evidence, clears in gone:
         if absent:
             yield risk("R10-not-checked", "info", evidence.strip(), clears)
+
+
+def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """The rules on changed files have not run, so a credential in them would be silent."""
+    if bot.changed_files is None and bot.pull_request:
+        yield risk(
+            "R10-files-not-read",
+            "high",
+            "Which files this pull request changes is not known, so they were not looked at for "
+            "credentials and code.",
+            "the base commit is there (`fetch-depth: 2`)",
+        )
+    if bot.unread_because is not None:
+        yield risk(
+            "R10-files-not-read",
+            "high",
+            "The changed files were not looked at for credentials and for what the other rules on "
+            f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
+            "the review has run again, or a person has read every changed file",
+        )
 
 
 def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:

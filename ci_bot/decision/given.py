@@ -27,8 +27,12 @@ class BotFacts:
     Attributes:
         changed_files: paths of the PR's diff, relative to the repository; None where unknown.
         too_large: those of them that some rule would read, and that nobody has read.
+        pull_request: this is about a pull request, whose changed files should be known.
         conflict: GitHub could not merge the PR with its base.
         code_on_load: changed files whose code runs while the project is loaded.
+        load_known: whether it is known which files the load opened; else `code_on_load` holds every
+            changed file of code.
+        unread_because: why the rules on changed files have not run; None where they have.
         fork: the head branch is in another repository.
         moved: which side of the PR has moved since the plan was made.
         other_environments: per model, the open PRs whose environments change it too.
@@ -36,8 +40,11 @@ class BotFacts:
 
     changed_files: tuple[str, ...] | None = None
     too_large: tuple[str, ...] = ()
+    pull_request: bool = False
     conflict: bool = False
     code_on_load: tuple[str, ...] = ()
+    load_known: bool = True
+    unread_because: str | None = None
     fork: bool = False
     moved: Literal["head", "base"] | None = None
     other_environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -52,6 +52,7 @@ PLAN_RULES: tuple[PlanRule, ...] = (
     matrix.metadata,
     matrix.base_drift,
     evidence_rules.missing,
+    evidence_rules.unread,
     evidence_rules.fork,
 )
 

@@ -13,6 +13,8 @@ from ci_bot.decision.given import BotFacts, Limits
 from ci_bot.decision.risks import counted, listed, risk, shown
 
 MASS_REMOVAL = 5
+# The rules that stand for a failure of the plan itself.
+FAILURE_RISKS = frozenset({"R01-load-failed", "R01-plan-failed"})
 _FQN = re.compile(r'(?:"[^"\n]+"|`[^`\n]+`)(?:\.(?:"[^"\n]+"|`[^`\n]+`))+')
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 

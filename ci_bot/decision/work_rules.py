@@ -192,15 +192,20 @@ def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
 
 def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R12: the code that computed this report is part of the change."""
-    if bot.code_on_load:
-        yield risk(
-            "R12-code-on-load",
-            "high",
-            "This report was computed by code in this pull request: "
-            f"{listed(bot.code_on_load)} run while the project is loaded.",
-            "a person has read these files",
-            path=bot.code_on_load[0],
-        )
+    if not bot.code_on_load:
+        return
+    files = listed(bot.code_on_load)
+    yield risk(
+        "R12-code-on-load",
+        "high",
+        f"This report was computed by code in this pull request: {files} run while the project is "
+        "loaded."
+        if bot.load_known
+        else "This report may have been computed by code in this pull request: it is not known "
+        f"which files were opened while the project was loaded, and {files} are code.",
+        "a person has read these files",
+        path=bot.code_on_load[0],
+    )
 
 
 def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:

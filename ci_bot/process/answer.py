@@ -29,6 +29,7 @@ from ci_bot.contracts.messages import (
 )
 from ci_bot.contracts.reasons import of_a_result, of_the_worker
 from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 
 Ask = AnyAsk
@@ -68,7 +69,7 @@ def with_known_reasons(answer: Answer) -> Answer:
     if isinstance(answer, SweepDocument):
         cleanups = [_with_known_reason(document) for document in answer.cleanups]
         return answer.model_copy(update={"cleanups": cleanups})
-    if isinstance(answer, EnvironmentList | DoctorDocument | BaseTests):
+    if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | DoctorDocument):
         return answer
     return _with_known_reason(answer)
 
@@ -128,7 +129,7 @@ def check_subject(answer: Answer, ask: Ask) -> None:
     if isinstance(answer, SweepDocument) and isinstance(ask, SweepAsk):
         _check_sweep(answer, ask)
         return
-    if isinstance(answer, EnvironmentList | SweepDocument | DoctorDocument | BaseTests):
+    if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | SweepDocument | DoctorDocument):
         return  # about no environment in particular, and there is nothing in it to be believed
     if isinstance(ask, ReviewAsk | ApplyAsk | CleanupAsk) and answer.environment != ask.environment:
         raise AnswerRefusedError("it is about another environment")
@@ -173,6 +174,7 @@ _FIELDS = frozenset(
     for model in (
         ReviewFacts,
         BaseTests,
+        ScanFacts,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,
@@ -182,7 +184,7 @@ _FIELDS = frozenset(
         Failure,
     )
     for name in model.model_fields
-) | {"review", "base_tests", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
+) | {"review", "base_tests", "scan", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
 
 
 def _is_ours(part: str) -> bool:

@@ -1,8 +1,9 @@
 """The first lines that run in a caged process, before anything of the project can.
 
-The bot starts `python -I -X utf8 .../bootstrap.py CONFIG ARGUMENT...`; CONFIG is a JSON object. It
-runs as a file of its own under the worker's interpreter, which may be another one than the bot's
-and know nothing of `ci_bot`: only the standard library, and nothing newer than Python 3.9.
+The bot starts `python -I -X utf8 .../bootstrap.py CONFIG TRACE ARGUMENT...`. CONFIG is a JSON
+object; TRACE is the number of a descriptor, to which is written what is opened, if CONFIG asks for
+that. It runs as a file of its own under the worker's interpreter, which may be another one than the
+bot's and know nothing of `ci_bot`: only the standard library, and nothing newer than Python 3.9.
 
 Not in `preexec_fn`: that is code between fork and exec of a process with threads, which may hang.
 The uid is already dropped here; what remains are things that a process can only do to itself.
@@ -11,6 +12,7 @@ The uid is already dropped here; what remains are things that a process can only
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
 import resource
@@ -30,6 +32,12 @@ def lock_down(config: dict[str, object]) -> None:
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         limit = processes if hard == resource.RLIM_INFINITY else min(processes, hard)
         resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+    bounds = config.get("bounds")
+    if isinstance(bounds, dict):
+        for name, value in bounds.items():
+            hard = resource.getrlimit(getattr(resource, name))[1]
+            limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(getattr(resource, name), (limit, hard))
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -56,17 +64,33 @@ def set_path(config: dict[str, object]) -> None:
         sys.path += [path for path in search_path if path not in sys.path]
 
 
+def trace(config: dict[str, object], descriptor: str) -> None:
+    """Tell the bot from now on what is opened, where CONFIG asks for it."""
+    asked = config.get("trace")
+    if not isinstance(asked, dict):
+        return
+    # By its path, and before any package can be imported under that name.
+    spec = importlib.util.spec_from_file_location(asked["module"], asked["file"])
+    if spec is None or spec.loader is None:
+        raise ImportError(asked["file"])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[asked["module"]] = module
+    spec.loader.exec_module(module)
+    module.install(int(descriptor), asked["roots"])
+
+
 def main(arguments: list[str]) -> None:
     """Lock this process down and run the module or the script that CONFIG names."""
     config = json.loads(arguments[0])
     lock_down(config)
+    trace(config, arguments[1])
     set_path(config)
     if config.get("module"):
-        sys.argv = [config["module"], *arguments[1:]]
+        sys.argv = [config["module"], *arguments[2:]]
         runpy.run_module(config["module"], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = arguments[1:]
-        runpy.run_path(arguments[1], run_name="__main__")
+        sys.argv = arguments[2:]
+        runpy.run_path(arguments[2], run_name="__main__")
 
 
 if __name__ == "__main__":

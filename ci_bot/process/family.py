@@ -16,7 +16,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,22 +90,22 @@ def _read(pid: int) -> Process | None:
 
 
 class Family:
-    """The worker (`leader`, which leads a session and group of its own) and what it started.
+    """The worker, a process beside it if there is one, and what they started.
 
     Args:
-        leader: Its pid.
+        leaders: Their pids; each leads a session and group of its own.
         known_before: Processes that existed before the worker, and are none of its.
         identity: The worker's user, if it has one of its own, which then nobody else has.
     """
 
     def __init__(
         self,
-        leader: int,
+        leaders: Sequence[int],
         *,
         known_before: frozenset[tuple[int, int]],
         identity: Identity | None,
     ) -> None:
-        self._leader = leader
+        self._leaders = frozenset(leaders)
         self._known_before = known_before
         self._identity = identity
         self._own = os.getpid()
@@ -130,7 +130,7 @@ class Family:
         while todo:
             process = todo.pop()
             todo += children.get(process.pid, [])
-            if process.pid == self._leader and process.state in "ZX":
+            if process.pid in self._leaders and process.state in "ZX":
                 continue  # its exit code is for whoever started it
             family.append(process)
             if process.state in "ZX" and process.parent == self._own:
@@ -150,10 +150,15 @@ class Family:
             return quick
         return sum(_proportional_bytes(process.pid) for process in members)
 
+    def release(self, leader: int) -> None:
+        """A leader has ended with all of its group, and its pid may be given to another process."""
+        self._leaders -= {leader}
+
     def terminate(self) -> None:
-        """Ask the worker's process group to end."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._leader, signal.SIGTERM)
+        """Ask the process groups to end."""
+        for leader in self._leaders:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, signal.SIGTERM)
 
     def kill(self) -> int:
         """Kill the group and the whole family; returns how many could not be killed.
@@ -163,7 +168,8 @@ class Family:
         group. A group is killed as a whole, and so is everything of a user: the kernel lets nobody
         fork in between.
         """
-        _kill_group(self._leader)
+        for leader in self._leaders:
+            _kill_group(leader)
         for _ in range(_ROUNDS):
             if self._identity is not None:
                 _kill_all_of(self._identity)

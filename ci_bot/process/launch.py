@@ -57,6 +57,8 @@ class Launch:
         guarded: What the worker must not be able to write to: the Docker socket, and in a workflow
             the runner's command files.
         module: The module that is run; only tests name another one.
+        traced: Directories of which the process tells what it opens (see `trace`); none: nothing.
+        bounds: Limits that the process sets itself, by the names that the module `resource` has.
     """
 
     python: str
@@ -71,6 +73,8 @@ class Launch:
     limits: Limits = Limits()
     guarded: tuple[Path, ...] = DOCKER_SOCKETS
     module: str = "ci_bot.worker"
+    traced: tuple[Path, ...] = ()
+    bounds: Mapping[str, int] = field(default_factory=dict)
 
     def check(self, *, own_uid: int) -> None:
         """Refuse a launch in the container that would not separate the worker from the bot.

@@ -8,15 +8,18 @@ import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.contracts.messages import ASK, Progress
 from ci_bot.errors import Cancelled, TimedOut, WorkerFailed
+from ci_bot.places import Places
 from ci_bot.process.answer import Answer, AnswerRefusedError, Ask, read_answer
 from ci_bot.process.deadline import OUT_OF_TIME_HINT, Deadline
 from ci_bot.process.launch import MIB, Launch, Limits
 from ci_bot.process.signals import CancelToken
-from ci_bot.process.supervisor import Watch, supervise
+from ci_bot.process.supervisor import Beside, Watch, supervise
+from ci_bot.process.trace import TraceReader, asked_of
 from ci_bot.process.watcher import Ended
 from ci_bot.secrets import Redactor
 
@@ -36,6 +39,26 @@ class WorkerCancelled(Cancelled):
     answer: Answer | None = None
 
 
+@dataclass(kw_only=True)
+class Second:
+    """A second question, which a process of its own answers first.
+
+    The worker that loads the project waits for its end, so it never runs beside code of the pull
+    request, which could reach into a process of the same user.
+
+    Args:
+        asked: Whether the process was started.
+        answer: Filled where there is one that can be believed, also if the first question failed.
+        refusal: Why there is none, as the end of a sentence.
+    """
+
+    ask: Ask
+    launch: Launch
+    asked: bool = False
+    answer: Answer | None = None
+    refusal: str = "it was not asked"
+
+
 def run_worker(
     ask: Ask,
     *,
@@ -47,6 +70,8 @@ def run_worker(
     cancel: CancelToken,
     clock: Callable[[], float],
     on_cancel: Callable[[], None] = lambda: None,
+    trace: TraceReader | None = None,
+    second: Second | None = None,
 ) -> Answer:
     """Start the worker, wait for its answer, and leave no process behind.
 
@@ -58,6 +83,8 @@ def run_worker(
             place to mark the comment.
         deadline: Then the worker is asked to end, and killed after `launch.limits.grace_seconds`.
         clock: Monotonic seconds.
+        trace: Gets what the worker opens, if `launch` is traced.
+        second: Asked before, and answered whatever becomes of the first.
 
     Returns:
         An answer about what was asked: a document, or the failure that the worker met.
@@ -79,15 +106,18 @@ def run_worker(
         on_progress(last[0])
 
     with ExitStack() as files:
-        # Files without names: nobody can open them, only the worker has them, and nothing is left.
-        request = files.enter_context(tempfile.TemporaryFile(dir=launch.channel_directory))
-        answer = files.enter_context(tempfile.TemporaryFile(dir=launch.channel_directory))
-        request.write(ASK.dump_json(ask, by_alias=True))
-        request.flush()
-        request.seek(0)
+        request, answer = _papers(ask, launch, files)
+        beside = None
+        if second is not None:
+            question, reply = _papers(second.ask, second.launch, files)
+            beside = Beside(
+                command=caged(second.launch, [str(question), str(reply), "-1"]),
+                launch=second.launch,
+                pass_fds=(question, reply),
+            )
         try:
             ended = supervise(
-                caged(launch, [str(request.fileno()), str(answer.fileno()), "{progress}"]),
+                caged(launch, [str(request), str(answer), "{progress}", "{gate}"]),
                 launch=launch,
                 watch=Watch(
                     on_log=lambda line: on_log(launch.places.text(line)),
@@ -97,20 +127,20 @@ def run_worker(
                     cancel=cancel,
                     clock=clock,
                     deadline_seconds=deadline.left(),
+                    trace=trace or TraceReader(),
                 ),
-                answer_file=answer.fileno(),
-                pass_fds=(request.fileno(), answer.fileno()),
+                answer_file=answer,
+                pass_fds=(request, answer),
+                beside=beside,
             )
         except OSError as error:
             raise not_started(launch, error) from error
-        size = os.fstat(answer.fileno()).st_size
-        raw = os.pread(answer.fileno(), min(size, launch.limits.answer_bytes + 1), 0)
+        raw = _written(answer, launch.limits)
+        if second is not None:
+            _judge_second(_written(reply, second.launch.limits), ended, second, redactor)
     if len(raw) > launch.limits.answer_bytes or ended.stopped == "answer_size":
         raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
-    told, refusal = _read(raw, ask)
-    if told is not None:
-        # Where it enters, so that whatever is made of it has no secrets.
-        told = redactor.document(launch.places.document(told))
+    told, refusal = _read(raw, ask, launch.places, redactor)
     return _judge(
         raw,
         told,
@@ -122,6 +152,37 @@ def run_worker(
     )
 
 
+def _papers(ask: Ask, launch: Launch, files: ExitStack) -> tuple[int, int]:
+    """The request, written, and an empty file for the answer.
+
+    Files without names: nobody can open them, only the worker has them, and nothing is left.
+    """
+    directory = launch.channel_directory
+    request, answer = (
+        files.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115 - by `files`
+        for _ in range(2)
+    )
+    request.write(ASK.dump_json(ask, by_alias=True))
+    request.flush()
+    request.seek(0)
+    return request.fileno(), answer.fileno()
+
+
+def _written(answer: int, limits: Limits) -> bytes:
+    size = os.fstat(answer).st_size
+    return os.pread(answer, min(size, limits.answer_bytes + 1), 0)
+
+
+def _judge_second(raw: bytes, ended: Ended, second: Second, redactor: Redactor) -> None:
+    second.asked = True
+    if ended.beside_exit_code is None:
+        second.refusal = "it was stopped"
+    elif not raw:
+        second.refusal = f"it {_ending(ended.beside_exit_code)}"
+    else:
+        second.answer, second.refusal = _read(raw, second.ask, second.launch.places, redactor)
+
+
 def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = None) -> list[str]:
     """The command that starts the worker's module, or a script of ours, inside the cage."""
     config = {
@@ -131,10 +192,12 @@ def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = Non
         "overlay": None if launch.overlay is None else str(launch.overlay),
         "search_path": list(launch.search_path),
         "module": launch.module if script is None else None,
+        "bounds": dict(launch.bounds),
+        "trace": asked_of(launch),
     }
     # -X utf8: with -I, Python ignores PYTHONUTF8.
     interpreter = [launch.python, "-I", "-X", "utf8", str(_BOOTSTRAP), json.dumps(config)]
-    return [*interpreter, *([] if script is None else [str(script)]), *arguments]
+    return [*interpreter, "{trace}", *([] if script is None else [str(script)]), *arguments]
 
 
 def not_started(launch: Launch, error: OSError) -> WorkerFailed:
@@ -195,11 +258,13 @@ def _step(last: list[Progress]) -> str:
     return f"; its last step was `{text[:_STEP_CHARACTERS].replace('`', '')}`"
 
 
-def _read(raw: bytes, ask: Ask) -> tuple[Answer | None, str]:
+def _read(raw: bytes, ask: Ask, places: Places, redactor: Redactor) -> tuple[Answer | None, str]:
     try:
-        return read_answer(raw, ask), ""
+        told = places.document(read_answer(raw, ask))
     except AnswerRefusedError as refusal:
         return None, str(refusal)
+    # Where it enters, so that whatever is made of it has no secrets.
+    return redactor.document(told), ""
 
 
 def _refused(why: str) -> WorkerFailed:

@@ -11,8 +11,8 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from ci_bot.contracts.messages import Progress
@@ -20,6 +20,7 @@ from ci_bot.process.family import Family, adopting_orphans, process_table
 from ci_bot.process.launch import Launch
 from ci_bot.process.log import LogReader
 from ci_bot.process.signals import CancelToken
+from ci_bot.process.trace import TraceReader
 from ci_bot.process.watcher import Ended, Sign, Watcher
 from ci_bot.secrets import Redactor
 
@@ -33,6 +34,7 @@ class Watch:
         on_progress: Gets each valid progress message.
         on_cancel: Called once when `cancel` is set, while the process still has its seconds.
         clock: Monotonic seconds.
+        trace: Gets what the process opens, if its launch is traced.
     """
 
     on_log: Callable[[str], None]
@@ -42,6 +44,23 @@ class Watch:
     cancel: CancelToken
     clock: Callable[[], float]
     deadline_seconds: float
+    trace: TraceReader = field(default_factory=TraceReader)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A second process, which the first can wait for.
+
+    It gets no progress pipe, is not traced, and sets its own bounds (`Launch.bounds`).
+
+    Args:
+        command: The program and its arguments.
+        pass_fds: Descriptors that it alone inherits.
+    """
+
+    command: Sequence[str]
+    launch: Launch
+    pass_fds: Sequence[int] = ()
 
 
 def supervise(
@@ -51,6 +70,7 @@ def supervise(
     watch: Watch,
     answer_file: int,
     pass_fds: Sequence[int] = (),
+    beside: Beside | None = None,
 ) -> Ended:
     """Run `command` to its end and beyond; returns when nothing of it is left.
 
@@ -58,10 +78,13 @@ def supervise(
     started it (PR_SET_PDEATHSIG).
 
     Args:
-        command: The program and its arguments; `{progress}` as an argument becomes the number of
-            the descriptor to which progress is written.
+        command: The program and its arguments. `{progress}` as an argument becomes the number of
+            the descriptor to which progress is written, `{trace}` that of the pipe for
+            what is opened, and `{gate}` of one that can be read to its end when the process
+            `beside` has ended.
         answer_file: A descriptor whose file must not grow beyond the limit for answers.
         pass_fds: Descriptors that the process inherits, besides its output and progress.
+        beside: Started first, under the same watch; what is printed by both is one log.
 
     Raises:
         OSError: It could not be started.
@@ -70,20 +93,23 @@ def supervise(
     known_before = frozenset(process.key for process in process_table().values())
     watch.cancel.check()
     with watch.cancel.deferred(), adopting_orphans():
-        process, log_pipe, progress_pipe = _start(command, launch, pass_fds)
-        family = Family(process.pid, known_before=known_before, identity=launch.identity)
+        started = _start(command, launch, pass_fds, beside)
+        family = Family(started.pids, known_before=known_before, identity=launch.identity)
         watcher = Watcher(
-            process=process,
+            process=started.process,
+            beside=started.beside,
             family=family,
             limits=launch.limits,
-            log_pipe=log_pipe,
-            progress_pipe=progress_pipe,
+            log_pipe=started.log,
+            progress_pipe=started.progress,
+            trace_pipe=started.trace,
             answer_file=answer_file,
             log=LogReader(
                 watch.redactor,
                 line_characters=launch.limits.log_line_characters,
                 limit_bytes=launch.limits.log_bytes,
             ),
+            trace=watch.trace,
             cancel=watch.cancel,
             clock=watch.clock,
             deadline_seconds=watch.deadline_seconds,
@@ -104,35 +130,79 @@ def supervise(
     return watcher.ended
 
 
+@dataclass
+class _Started:
+    """The processes, and the ends at which their output, progress and trace can be read."""
+
+    process: subprocess.Popen[bytes]
+    beside: subprocess.Popen[bytes] | None
+    log: int
+    progress: int
+    trace: int
+
+    @property
+    def pids(self) -> list[int]:
+        return [found.pid for found in (self.process, self.beside) if found is not None]
+
+
 def _start(
-    command: Sequence[str], launch: Launch, pass_fds: Sequence[int]
-) -> tuple[subprocess.Popen[bytes], int, int]:
-    """The process, and the ends at which its output and its progress can be read."""
-    log_pipe, log_end = os.pipe()
-    progress_pipe, progress_end = os.pipe()
-    identity = launch.identity
-    try:
-        process = subprocess.Popen(
-            [str(progress_end) if part == "{progress}" else part for part in command],
-            stdin=subprocess.DEVNULL,
-            stdout=log_end,
-            stderr=log_end,
-            pass_fds=(*pass_fds, progress_end),
-            cwd=launch.directory,
-            env=dict(launch.environment),
-            start_new_session=True,
-            user=None if identity is None else identity.uid,
-            group=None if identity is None else identity.gid,
-            extra_groups=None if identity is None else [],
+    command: Sequence[str], launch: Launch, pass_fds: Sequence[int], beside: Beside | None
+) -> _Started:
+    with ExitStack() as ours, ExitStack() as theirs:
+
+        def pipe(wanted: bool = True) -> tuple[int, int]:
+            """The end that is read and the one that is written; -1 where nobody needs them."""
+            if not wanted:
+                return -1, -1
+            reader, writer = os.pipe()
+            ours.callback(os.close, reader)
+            theirs.callback(os.close, writer)
+            return reader, writer
+
+        (log, log_end), (progress, progress_end) = pipe(), pipe()
+        trace, trace_end = pipe(bool(launch.traced))
+        gate, gate_end = pipe(beside is not None)
+        second = None
+        if beside is not None:
+            # Only this process holds the gate's end, so it opens when that ends, however it does.
+            inherited = (*beside.pass_fds, gate_end)
+            second = _popen(beside.command, beside.launch, log_end, inherited)
+            ours.callback(_kill_alone, second)
+        numbers = {"{progress}": progress_end, "{trace}": trace_end, "{gate}": gate}
+        first = _popen(
+            [str(numbers.get(part, part)) for part in command],
+            launch,
+            log_end,
+            [*pass_fds, *(number for number in numbers.values() if number >= 0)],
         )
-    except BaseException:
-        os.close(log_pipe)
-        os.close(progress_pipe)
-        raise
-    finally:
-        os.close(log_end)
-        os.close(progress_end)
-    return process, log_pipe, progress_pipe
+        ours.pop_all()
+        if gate >= 0:
+            os.close(gate)
+    return _Started(first, second, log, progress, trace)
+
+
+def _kill_alone(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _popen(
+    command: Sequence[str], launch: Launch, output: int, pass_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    identity = launch.identity
+    return subprocess.Popen(
+        list(command),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=pass_fds,
+        cwd=launch.directory,
+        env=dict(launch.environment),
+        start_new_session=True,
+        user=None if identity is None else identity.uid,
+        group=None if identity is None else identity.gid,
+        extra_groups=None if identity is None else [],
+    )
 
 
 def _hand_on(watcher: Watcher, watch: Watch) -> None:

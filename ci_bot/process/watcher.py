@@ -24,6 +24,7 @@ from ci_bot.process.launch import Limits
 from ci_bot.process.log import LogReader
 from ci_bot.process.progress import ProgressReader
 from ci_bot.process.signals import CancelToken
+from ci_bot.process.trace import TraceReader
 
 Reason = Literal["deadline", "memory", "answer_size", "cancelled", "abandoned"]
 
@@ -49,10 +50,12 @@ class Ended:
     Args:
         exit_code: Of the process; negative: the signal that ended it.
         stopped: Why we ended it, if we did.
+        beside_exit_code: Of the process beside it, if there was one that ended by itself.
     """
 
     exit_code: int = 0
     stopped: Reason | None = None
+    beside_exit_code: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -62,10 +65,13 @@ class Watcher:
     process: subprocess.Popen[bytes]
     family: Family
     limits: Limits
+    beside: subprocess.Popen[bytes] | None
     log_pipe: int
     progress_pipe: int
+    trace_pipe: int
     answer_file: int
     log: LogReader
+    trace: TraceReader
     cancel: CancelToken
     clock: Callable[[], float]
     deadline_seconds: float
@@ -93,23 +99,34 @@ class Watcher:
         self._progress = ProgressReader(
             line_bytes=self.limits.progress_line_bytes, lines=self.limits.progress_lines
         )
-        for pipe in (self.log_pipe, self.progress_pipe):
-            os.set_blocking(pipe, False)
         with selectors.DefaultSelector() as selector:
-            selector.register(self.progress_pipe, selectors.EVENT_READ)
             selector.register(self.cancel, selectors.EVENT_READ)
-            handle = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else None
-            try:
-                if handle is not None:
-                    selector.register(handle, selectors.EVENT_READ)
-                while self.process.poll() is None:
-                    self._listen(selector, _TICK_SECONDS)
-                    self._decide()
-            finally:
-                if handle is not None:
-                    selector.unregister(handle)
-                    os.close(handle)
+            os.set_blocking(self.log_pipe, False)
+            for pipe in (self.progress_pipe, self.trace_pipe):
+                if pipe >= 0:
+                    os.set_blocking(pipe, False)
+                    selector.register(pipe, selectors.EVENT_READ)
+            if self.beside is not None:
+                self._watch_until_end(selector, self.beside)
+                self.ended.beside_exit_code = self.beside.returncode
+                self.family.release(self.beside.pid)
+            self._watch_until_end(selector, self.process)
             self._end(selector)
+
+    def _watch_until_end(
+        self, selector: selectors.BaseSelector, process: subprocess.Popen[bytes]
+    ) -> None:
+        handle = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+        try:
+            if handle is not None:
+                selector.register(handle, selectors.EVENT_READ)
+            while process.poll() is None:
+                self._listen(selector, _TICK_SECONDS)
+                self._decide()
+        finally:
+            if handle is not None:
+                selector.unregister(handle)
+                os.close(handle)
 
     def _listen(self, selector: selectors.BaseSelector, seconds: float) -> None:
         if self.log_pipe >= 0:
@@ -120,7 +137,7 @@ class Watcher:
             elif not listening and not crowded:
                 selector.register(self.log_pipe, selectors.EVENT_READ)
         for key, _ in selector.select(seconds):
-            if key.fd in (self.log_pipe, self.progress_pipe):
+            if key.fd in (self.log_pipe, self.progress_pipe, self.trace_pipe):
                 if not self._read(key.fd):
                     selector.unregister(key.fd)
                     self._close(key.fd)
@@ -137,6 +154,8 @@ class Watcher:
         if pipe == self.log_pipe:
             for line in self.log.feed(data):
                 self.events.put(line)
+        elif pipe == self.trace_pipe:
+            self.trace.feed(data)
         else:
             for message in self._progress.feed(data):
                 self.events.put(message)
@@ -146,6 +165,8 @@ class Watcher:
         os.close(pipe)
         if pipe == self.log_pipe:
             self.log_pipe = -1
+        elif pipe == self.trace_pipe:
+            self.trace_pipe = -1
         else:
             self.progress_pipe = -1
 
@@ -188,7 +209,7 @@ class Watcher:
                 break
         self.ended.exit_code = self.process.returncode
         survivors = self.family.kill()
-        for pipe in (self.log_pipe, self.progress_pipe):
+        for pipe in (self.log_pipe, self.progress_pipe, self.trace_pipe):
             while pipe >= 0 and self._has_more(pipe):
                 pass
             if pipe >= 0:

@@ -28,11 +28,13 @@ class Workspace:
     """Directories that exist for one run; all but `repository` of a laptop are removed after it.
 
     Args:
+        checkout: The original.
         root: Holds the others; the worker can enter it, but not list it or add to it.
         repository: What the worker takes for the checkout: a copy in the container.
         base: Where the base branch's project can be exported to; it does not exist yet.
     """
 
+    checkout: Path
     root: Path
     repository: Path
     base: Path
@@ -63,6 +65,7 @@ class Workspace:
             scratch_dir=str(self.scratch_dir),
             own=own,
             python_path=[str(path) for path in python_path],
+            linked_to=None if self.repository == self.checkout else str(self.checkout),
         )
 
     def places(self) -> Places:
@@ -123,6 +126,7 @@ def private_workspace(
             else CopyReport()
         )
         yield Workspace(
+            checkout=checkout.resolve(),
             root=root,
             repository=repository,
             base=root / "base",

@@ -11,7 +11,7 @@ from ci_bot.bench import Bench, owner
 from ci_bot.contracts.comment import Marker
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.report import Report
-from ci_bot.decision import Limits
+from ci_bot.decision import FAILURE_RISKS, Limits
 from ci_bot.decision import exit_code as decision_exit_code
 from ci_bot.errors import BotError, Cancelled, Refused
 from ci_bot.github.port import GitHub, PullRequest, needed
@@ -226,7 +226,6 @@ def _annotate(report: Report, desk: Desk) -> None:
     """The failure where there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
         desk.fail(report.failure)
-        return
     if report.state_failure is not None:
         why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
         text = f"Compared with the base branch, because prod's state was not read: {why}"
@@ -241,6 +240,7 @@ def _annotate(report: Report, desk: Desk) -> None:
             )
             for risk in report.risks
             if risk.severity in ("blocker", "high", "medium")
+            and not (report.failure is not None and risk.rule in FAILURE_RISKS)
         ]
     )
 

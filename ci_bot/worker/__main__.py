@@ -14,10 +14,12 @@ from ci_bot.contracts.messages import (
     AnyAsk,
     ApplyAsk,
     BaseTestsAsk,
+    CleanupAsk,
     DoctorAsk,
     FailedAnswer,
     ListAsk,
     ReviewAsk,
+    ScanAsk,
     SweepAsk,
 )
 from ci_bot.errors import BotError, format_exception
@@ -34,6 +36,7 @@ EMBEDDED_METASTORE = "metastore_db"
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
+LoadingAsk = ReviewAsk | BaseTestsAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
 
 
 def main() -> None:
@@ -48,7 +51,10 @@ def main() -> None:
     limit_forks(ask)
     leave_nothing_behind(ask)
     try:
-        answer: Contract = perform(ask, channel, stop, words.append)
+        if isinstance(ask, ScanAsk):
+            answer: Contract = read_only(ask)
+        else:
+            answer = perform(ask, channel, stop, words.append)
     except BaseException as error:
         answer = failed(error, ask)
     if stop.asked and isinstance(answer, FailedAnswer):
@@ -82,18 +88,31 @@ def leave_nothing_behind(ask: AnyAsk) -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
+def read_only(ask: ScanAsk) -> Contract:
+    """Reads the changed files, and loads nothing of the project."""
+    from ci_bot.worker import scan
+
+    return scan.scan(ask, time.monotonic)
+
+
 def perform(
-    ask: AnyAsk, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
+    ask: LoadingAsk, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
 ) -> Contract:
     """Runs the activity that was asked for. SQLMesh is imported here and not before.
 
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
     """
-    from ci_bot.worker import java, search_path
+    from ci_bot.worker import compat, java, search_path
     from ci_bot.worker.project import Clock
 
+    if isinstance(ask, ReviewAsk):
+        from ci_bot.worker import review
+
+        # Nothing of the project runs before here, and nothing of it beside the scan.
+        channel.wait()
     search_path.use(ask.workplace.python_path)
+    compat.judge_macro_code()
 
     def progress(
         phase: str, message: str, done: int | None = None, total: int | None = None
@@ -120,8 +139,6 @@ def perform(
     only_looks = isinstance(ask, ReviewAsk | DoctorAsk | ListAsk)
     clock = Clock()
     if isinstance(ask, ReviewAsk):
-        from ci_bot.worker import review
-
         return review.review(ask, review.Ports(clock, progress, before_spark))
     if isinstance(ask, BaseTestsAsk):
         from ci_bot.worker import base_tests, review

@@ -31,32 +31,42 @@ class Channel:
     Args:
         request: Descriptor of the file that holds the request.
         answer: Descriptor of the empty file for the answer.
-        progress: Descriptor of the pipe for progress.
+        progress: Descriptor of the pipe for progress; -1 where nobody listens.
+        gate: Descriptor that ends when the process beside this one has ended; -1: there is none.
     """
 
-    def __init__(self, *, request: int, answer: int, progress: int) -> None:
+    def __init__(self, *, request: int, answer: int, progress: int, gate: int = -1) -> None:
         self._request, self._answer, self._progress = request, answer, progress
+        self._gate = gate
         # Reentrant, because a signal handler may answer while its thread is telling progress.
         self._lock = threading.RLock()
         self._torn = False
         self.answered = False
-        for descriptor in (request, answer, progress):
+        for descriptor in (request, answer, progress, gate):
             # A JVM that kept them open would keep the bot waiting.
-            os.set_inheritable(descriptor, False)
+            if descriptor >= 0:
+                os.set_inheritable(descriptor, False)
         # Progress is a courtesy: work never waits for a reader.
-        os.set_blocking(progress, False)
+        if progress >= 0:
+            os.set_blocking(progress, False)
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Channel:
         """The channel of this process.
 
         Args:
-            arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers.
+            arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers, and
+                that of the gate where there is one.
         """
-        request, answer, progress = (int(argument) for argument in arguments[:3])
+        request, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):
             _line_by_line(stream)
-        return cls(request=request, answer=answer, progress=progress)
+        return cls(request=request, answer=answer, progress=progress, gate=next(iter(gate), -1))
+
+    def wait(self) -> None:
+        """Returns when the process beside this one has ended."""
+        while self._gate >= 0 and os.read(self._gate, _CHUNK):
+            pass
 
     def ask(self) -> AnyAsk:
         """What the bot asks for."""

@@ -5,7 +5,7 @@ Decided from the list of changed files and the lineage, not by loading the base 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +15,8 @@ from ci_bot.worker.planning import Planned
 
 # A change in one of these can change any model, so nothing can be called drift any more.
 _REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml", "sqlmesh.yml")
+# Read on load, and no code: what they change is a model, which is known by its own file, or none.
+_DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
 _SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
 
 
@@ -25,11 +27,25 @@ class Drift:
     caused: frozenset[str] | None
 
     @classmethod
-    def of(cls, planned: Planned, changed_files: Sequence[str] | None, repository: Path) -> Drift:
-        """Follows the changed files through the lineage to every model that they can reach."""
+    def of(
+        cls,
+        planned: Planned,
+        changed_files: Sequence[str] | None,
+        repository: Path,
+        opened: Collection[str] = (),
+    ) -> Drift:
+        """Follows the changed files through the lineage to every model that they can reach.
+
+        Args:
+            opened: Absolute paths of what was opened on load: a module of any place may be used by
+                any model.
+        """
         if changed_files is None or any(reaches_every_model(path) for path in changed_files):
             return cls(None)
         files = {str(repository / path) for path in changed_files}
+        models = {str(snapshot.node._path) for snapshot in planned.snapshots.values()}
+        if any(not path.endswith(_DATA) for path in files.intersection(opened) - models):
+            return cls(None)
         caused = {
             snapshot.name
             for snapshot in planned.snapshots.values()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ci_bot.contracts.base import Failure
@@ -11,6 +12,7 @@ from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInpu
 from ci_bot.places import Places
 from ci_bot.worker import java
 from ci_bot.worker.causes import cause_of
+from ci_bot.worker.macro_code import refusal_in
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -167,6 +169,9 @@ def failure_of(
             line=error.line,
         )
     places, cause = Places({repository: ""}), cause_of(error, repository)
+    if (refusal := refusal_in(error)) is not None:
+        hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
+        cause = replace(cause, message=refusal, hint=hint)
     text = sentence(error)
     location = getattr(error, "location", None)
     path, line = place(text, repository, [Path(location)] if location else [])

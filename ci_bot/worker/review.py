@@ -27,6 +27,7 @@ from ci_bot.worker import (
     describe,
     first_build,
     history,
+    load_trace,
     planning,
     prod_plan,
     project,
@@ -191,7 +192,7 @@ class _Facts:
     def drift(self) -> Drift:
         if self.planned is None:
             return Drift(None)
-        return Drift.of(self.planned, self.ask.changed_files, self.repository)
+        return Drift.of(self.planned, self.ask.changed_files, self.repository, load_trace.opened())
 
     def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""

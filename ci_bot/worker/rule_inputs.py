@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.contracts.messages import ReviewAsk
 from ci_bot.worker.describe import change_type, statements
 from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
-from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules import RuleInputs, reading
 from ci_bot.worker.rules.config_facts import ConfigFacts
 
 
@@ -49,10 +46,8 @@ def rule_inputs(
         metadata=_named(kinds, "metadata"),
         categories={s.name: category_of(s) for s in planned.changed} if planned else {},
         changed_files=tuple(ask.changed_files) if ask.changed_files is not None else None,
-        files_before=_reader(Path(ask.before_dir), ask.unread_files)
-        if ask.before_dir
-        else _nothing,
-        files_after=_reader(repository, ask.unread_files),
+        files_before=reading.before(ask.before_dir, ask.unread_files),
+        files_after=reading.after(ask.workplace, ask.unread_files),
         config_before=config_before,
         config_after=ConfigFacts.of(context.config),
         statements=_statements(planned),
@@ -102,36 +97,3 @@ def _readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
 
 def _relative(path: Path, repository: Path) -> str:
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
-
-
-def _nothing(path: str) -> bytes | None:
-    return None
-
-
-def _reader(root: Path, unread: Collection[str] = ()) -> Callable[[str], bytes | None]:
-    """Reads regular files below `root`; links that lead out of it are not there.
-
-    Neither is what is too large, whole or not at all: a part of a file would be judged as if the
-    rest had been taken away. The report says which files were not looked at.
-
-    Args:
-        unread: Files that the bot has found to be too large on either side of the change.
-    """
-    top, closed = Path(os.path.realpath(root)), frozenset(unread)
-
-    def read(path: str) -> bytes | None:
-        if path in closed or not is_read(path):
-            return None
-        # Not `resolve`, which raises where a link leads to itself: one such file in a change must
-        # not keep a rule from all the others.
-        file = Path(os.path.realpath(top / path))
-        try:
-            if not file.is_relative_to(top) or not stat.S_ISREG(file.stat().st_mode):
-                return None
-            with file.open("rb") as opened:
-                content = opened.read(LARGEST_FILE_BYTES + 1)
-        except OSError:
-            return None
-        return content if len(content) <= LARGEST_FILE_BYTES else None
-
-    return read

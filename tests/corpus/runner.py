@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -114,9 +115,10 @@ def _content(path: Path) -> bytes | None:
 
 
 def _review(folder: Path) -> dict[str, Any]:
-    from ci_bot.contracts.messages import Owner, ReviewAsk, Workplace
+    from ci_bot.contracts.messages import Owner, ReviewAsk, ScanAsk, Workplace
     from ci_bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
-    from ci_bot.worker import review
+    from ci_bot.process.trace import TraceReader, opened_among
+    from ci_bot.worker import compat, load_trace, review, scan
     from ci_bot.worker.project import Clock
 
     base, head = folder / "base", folder / "head"
@@ -136,6 +138,20 @@ def _review(folder: Path) -> dict[str, Any]:
         changed_files=changed,
     )
 
+    scanned = scan.scan(
+        ScanAsk(
+            projects=ask.projects,
+            workplace=ask.workplace,
+            owner=ask.owner,
+            changed_files=changed,
+            before_dir=ask.before_dir,
+        ),
+        time.monotonic,
+    )
+    compat.judge_macro_code()
+    trace, told = TraceReader(), (scratch / "trace").open("w+b", buffering=0)
+    load_trace.install(told.fileno(), [str(head)])
+
     def no_spark() -> None:
         raise RuntimeError("a statement reached Spark")
 
@@ -143,9 +159,15 @@ def _review(folder: Path) -> dict[str, Any]:
         facts = review.review(ask, review.Ports(Clock(), lambda phase, message: None, no_spark))
     except Exception as error:
         facts = _failed(error, head)
+    found = [*facts.findings, *scanned.findings]
+    found += scanned.without_plan if facts.failure is not None else []
+    facts = facts.model_copy(update={"findings": found})
+    trace.feed((scratch / "trace").read_bytes())
+    loaded = opened_among(changed, [trace], roots=(head,), checkout=head)
     files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
     bot = BotFacts(
-        changed_files=tuple(changed), code_on_load=tuple(code_that_runs_on_load(files, ["."]))
+        changed_files=tuple(changed),
+        code_on_load=tuple(code_that_runs_on_load(files, loaded, ["."])),
     )
     judgement = judge(facts, bot=bot)
     return {

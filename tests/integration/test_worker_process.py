@@ -36,7 +36,7 @@ from ci_bot.process.family import process_table
 from ci_bot.process.identity import ENTER, Identity, may
 from ci_bot.process.launch import MIB, Launch, Limits
 from ci_bot.process.requirements import install_requirements
-from ci_bot.process.run import WorkerCancelled, WorkerTimedOut, run_worker
+from ci_bot.process.run import Second, WorkerCancelled, WorkerTimedOut, run_worker
 from ci_bot.process.signals import CancelToken
 from ci_bot.process.workspace import Workspace, private_workspace
 from ci_bot.secrets import Redactor
@@ -75,19 +75,29 @@ class Cage:
     progress: list[Progress] = field(default_factory=list)
     on_progress: Callable[[Progress], None] = lambda _message: None
 
-    def run(self, scenario: str, *, seconds: float = PATIENCE, **limits: Any) -> Any:
+    def ask(self, scenario: str) -> CleanupAsk:
+        return CleanupAsk(
+            projects=["."],
+            gateway=scenario,
+            workplace=self.workspace.workplace(),
+            owner=Owner(name="org/repo", pr_number=7),
+            environment="pr_7",
+        )
+
+    def run(
+        self,
+        scenario: str,
+        *,
+        seconds: float = PATIENCE,
+        second: Second | None = None,
+        **limits: Any,
+    ) -> Any:
         def heard(message: Progress) -> None:
             self.progress.append(message)
             self.on_progress(message)
 
         return run_worker(
-            CleanupAsk(
-                projects=["."],
-                gateway=scenario,
-                workplace=self.workspace.workplace(),
-                owner=Owner(name="org/repo", pr_number=7),
-                environment="pr_7",
-            ),
+            self.ask(scenario),
             launch=replace(self.launch, limits=replace(self.launch.limits, **limits)),
             redactor=Redactor([TOKEN, PASSWORD]),
             on_progress=heard,
@@ -95,7 +105,11 @@ class Cage:
             deadline=Deadline(seconds, clock=time.monotonic),
             cancel=self.cancel,
             clock=time.monotonic,
+            second=second,
         )
+
+    def beside(self, scenario: str, **bounds: int) -> Second:
+        return Second(ask=self.ask(scenario), launch=replace(self.launch, bounds=bounds))
 
     def found(self) -> Any:
         return json.loads((self.workspace.scratch_dir / "found.json").read_text("utf-8"))
@@ -239,6 +253,51 @@ def test_flood__a_slow_reader_holds_the_worker_and_not_the_memory(laptop: Cage) 
 
 def test_mute__a_worker_may_close_its_output(cage: Cage) -> None:
     assert cage.run("mute").environment == "pr_7"
+
+
+# --- a second question, answered before anything of the project is loaded --------------------------
+
+
+def test_second__has_ended_before_the_first_goes_on(cage: Cage) -> None:
+    second = cage.beside("second", RLIMIT_CPU=30)
+
+    assert cage.run("first_of_two", second=second).environment == "pr_7"
+
+    assert cage.found()["ended"]
+    assert isinstance(second.answer, CleanupDocument)
+    bounds = json.loads((cage.workspace.scratch_dir / "second").read_text("utf-8"))
+    assert bounds[0] == 30, "its own limits"
+    assert cage.found()["bounds"][0] != 30, "and nobody else's"
+
+
+@pytest.mark.parametrize("first", ["first_that_dies", "first_that_never_ends"])
+def test_second__is_answered_whatever_becomes_of_the_first(cage: Cage, first: str) -> None:
+    second = cage.beside("second")
+
+    with pytest.raises(WorkerFailed):
+        cage.run(first, second=second, seconds=4, grace_seconds=0.1)
+
+    assert second.asked
+    assert isinstance(second.answer, CleanupDocument)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "bounds", "refusal"),
+    [
+        ("second_that_dies", {}, "killed by signal SIGKILL"),
+        ("second_that_computes", {"RLIMIT_CPU": 1}, "killed by signal SIGXCPU"),
+        ("second_that_writes", {"RLIMIT_FSIZE": 1_000_000}, "it is not JSON"),
+    ],
+)
+def test_second__that_gives_no_answer__says_why_and_holds_nobody_up(
+    cage: Cage, scenario: str, bounds: dict[str, int], refusal: str
+) -> None:
+    second = cage.beside(scenario, **bounds)
+
+    assert cage.run("first_of_two", second=second).environment == "pr_7"
+
+    assert second.answer is None
+    assert refusal in second.refusal
 
 
 # --- row 3: the environment -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -255,6 +256,48 @@ def cache(channel: Channel, ask: CleanupAsk) -> None:
     if mode == "crash":
         raise RuntimeError("broken on purpose")
     answer(channel, ask)
+
+
+def first_of_two(channel: Channel, ask: CleanupAsk) -> None:
+    """Waits for the process beside this one, and says whether that had ended."""
+    time.sleep(0.2)
+    channel.wait()
+    ended = Path(ask.workplace.scratch_dir, "second").exists()
+    found(ask, {"ended": ended, "bounds": list(resource.getrlimit(resource.RLIMIT_CPU))})
+    answer(channel, ask)
+
+
+def first_that_dies(channel: Channel, ask: CleanupAsk) -> None:
+    """Does not wait, and takes its whole process group with it."""
+    os.killpg(0, signal.SIGKILL)
+
+
+def first_that_never_ends(channel: Channel, ask: CleanupAsk) -> None:
+    channel.wait()
+    _for_ever()
+
+
+def second(channel: Channel, ask: CleanupAsk) -> None:
+    time.sleep(1)
+    answer(channel, ask)
+    Path(ask.workplace.scratch_dir, "second").write_text(
+        json.dumps(resource.getrlimit(resource.RLIMIT_CPU)), encoding="utf-8"
+    )
+
+
+def second_that_dies(channel: Channel, ask: CleanupAsk) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def second_that_computes(channel: Channel, ask: CleanupAsk) -> None:
+    while True:
+        pass
+
+
+def second_that_writes(channel: Channel, ask: CleanupAsk) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    while True:
+        os.write(int(sys.argv[2]), b"x" * 65_536)
 
 
 def _family(ask: CleanupAsk) -> None:

@@ -23,6 +23,7 @@ from ci_bot.worker.compat.loading import (
     model_failures,
     registries_kept,
 )
+from ci_bot.worker.compat.macros import judge_macro_code
 from ci_bot.worker.compat.planner import (
     AuditListener,
     AuditOutcome,
@@ -94,6 +95,7 @@ __all__ = [
     "has_lazy_spark",
     "ignore_files",
     "inherits_intervals",
+    "judge_macro_code",
     "keep_model_caps",
     "load_error",
     "lock_environments",

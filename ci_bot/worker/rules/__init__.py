@@ -1,9 +1,9 @@
 """Rules that read a change itself: models, files and settings, before and after.
 
-`find` is the way in. Many dangers are invisible in SQLMesh's categories (a password in the
-configuration, a removed audit, the clock in an incremental model), so the rules read definitions,
-syntax trees and text. They judge the change and not the estate: what was there before is not held
-against it.
+`find` (of a loaded project) and `find_in_files` are the ways in. Many dangers are invisible in
+SQLMesh's categories (a password in the configuration, a removed audit, the clock in an incremental
+model), so the rules read definitions, syntax trees and text. They judge the change and not the
+estate: what was there before is not held against it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,14 @@ from __future__ import annotations
 from ci_bot.worker.rules.columns import column_changes
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.registry import SPECS, RuleSpec
-from ci_bot.worker.rules.run import find
+from ci_bot.worker.rules.run import find, find_in_files, find_without_plan
 
-__all__ = ["SPECS", "RuleInputs", "RuleSpec", "column_changes", "find"]
+__all__ = [
+    "SPECS",
+    "RuleInputs",
+    "RuleSpec",
+    "column_changes",
+    "find",
+    "find_in_files",
+    "find_without_plan",
+]

@@ -69,5 +69,10 @@ def model_in_file(path: Path) -> str | None:
     """The name in a file's MODEL block or @model call, read as text: the file may not parse."""
     if not path.is_file():
         return None
-    found = _NAME.search(path.read_text(encoding="utf-8", errors="replace"))
+    return model_in_text(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def model_in_text(text: str) -> str | None:
+    """See `model_in_file`."""
+    found = _NAME.search(text)
     return next((name for name in found.groups() if name), None) if found else None

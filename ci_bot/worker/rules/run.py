@@ -12,7 +12,12 @@ from ci_bot.contracts.plan import Finding, Severity
 from ci_bot.worker.rules.changes import CHANGE_RULES
 from ci_bot.worker.rules.changes.exposure import exposed_by, statements_of
 from ci_bot.worker.rules.config_facts import ConfigFacts
-from ci_bot.worker.rules.files import PROJECT_RULES
+from ci_bot.worker.rules.files import (
+    FILE_RULES,
+    MODEL_FILE_RULES,
+    PROJECT_RULES,
+    ProjectRule,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models import MODEL_RULES
 from ci_bot.worker.rules.models.base import ProjectView
@@ -28,13 +33,30 @@ _LEFT_TO_THE_PLAN = frozenset({"batch-size-missing"})
 
 
 def find(inputs: RuleInputs) -> list[Finding]:
-    """Every finding on the change, in a stable order.
+    """Every finding on a loaded project and its plan, in a stable order.
 
-    A rule that fails becomes an info finding, `rule-crashed`, and the others go on.
+    A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
+    say by themselves is found by `find_in_files`.
     """
-    sights = list(_all(inputs))
+    return _findings(_all(inputs), inputs)
+
+
+def find_in_files(inputs: RuleInputs) -> list[Finding]:
+    """Every finding that needs no more than the two versions of a file, in a stable order.
+
+    A rule that fails on a file is a high finding: a credential in it might not have been seen.
+    """
+    return _findings(_in_files(inputs), inputs)
+
+
+def find_without_plan(inputs: RuleInputs) -> list[Finding]:
+    """What rules that read files and models find where no model is known."""
+    return _findings(_project(MODEL_FILE_RULES, inputs), inputs)
+
+
+def _findings(sights: Iterable[Sight], inputs: RuleInputs) -> list[Finding]:
     texts: dict[str, str | None] = {}
-    found = [_placed(sight, inputs, texts) for sight in sights]
+    found = [_placed(sight, inputs, texts) for sight in list(sights)]
     unique = {(f.rule, f.model, f.path, f.line, f.evidence): f for f in found}
     every = sorted(
         unique.values(),
@@ -64,10 +86,25 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     return [*(f for f in found if id(f) not in left_out), told]
 
 
+def _in_files(inputs: RuleInputs) -> Iterator[Sight]:
+    for path in inputs.changed_files or ():
+        alone = replace(inputs, changed_files=(path,))
+        for rule in FILE_RULES:
+            for sight in _safely(partial(rule, alone), _name(rule), None):
+                if sight.spec is CRASHED:
+                    yield replace(sight, severity="high", path=path, line=1)
+                else:
+                    yield sight
+
+
+def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Sight]:
+    for rule in rules:
+        yield from _safely(partial(rule, inputs), _name(rule), None)
+
+
 def _all(inputs: RuleInputs) -> Iterator[Sight]:
     queries = Queries()
-    for project_rule in PROJECT_RULES:
-        yield from _safely(partial(project_rule, inputs), _name(project_rule), None)
+    yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
     changed = list(_safely_pairs(inputs, queries))
     for pair in changed:
         for change_rule in CHANGE_RULES:

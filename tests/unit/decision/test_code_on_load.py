@@ -1,22 +1,31 @@
-"""Which changed files hold code that runs on load."""
+"""Which changed files hold code that ran on load."""
 
 from __future__ import annotations
 
 import pytest
 
-from ci_bot.decision import ChangedFile, code_that_runs_on_load
+from ci_bot.decision import ChangedFile, code_that_runs_on_load, could_run_on_load
 
 PROJECTS = ["analytics"]
 
 
-def is_code(path: str, before: str | None, after: str | None, *, read: bool = True) -> bool:
+def is_code(
+    path: str,
+    before: str | None,
+    after: str | None,
+    *,
+    read: bool = True,
+    opened: bool | None = True,
+) -> bool:
+    """Whether a changed file counts; `opened` None: nobody knows."""
     file = ChangedFile(
         path,
         None if before is None else before.encode(),
         None if after is None else after.encode(),
         read=read,
     )
-    return code_that_runs_on_load([file], PROJECTS) == [path]
+    loaded = None if opened is None else frozenset({path} if opened else ())
+    return code_that_runs_on_load([file], loaded, PROJECTS) == [path]
 
 
 @pytest.mark.parametrize(
@@ -24,9 +33,21 @@ def is_code(path: str, before: str | None, after: str | None, *, read: bool = Tr
     [
         ("analytics/macros/m.py", "x = 1", "x = 2", True),
         ("analytics/macros/m.py", None, "x = 2", True),
-        ("analytics/macros/m.py", "x = 1", None, True),
         ("analytics/config.py", "x = 1", "x = 2", True),
         ("analytics/linter/rules.py", "x = 1", "x = 2", True),
+        ("shared/helper.py", "x = 1", "x = 2", True),
+        ("conftest.py", None, "x = 1", True),
+        ("sitecustomize.py", None, "x = 1", True),
+        ("analytics/helper.abi3.so", None, "\x7fELF", True),
+        ("analytics/helper.pyd", None, "MZ", True),
+        ("analytics/__pycache__/helper.cpython-311.pyc", None, "...", True),
+        ("vendored/lib.zip", "a", "b", True),
+        ("vendored/lib.egg", "a", "b", True),
+        ("analytics/extra.pth", None, "import os", True),
+        ("analytics/rates.pkl", "a", "b", True),
+        ("analytics/.env", "A=1", "A=2", True),
+        ("analytics/settings.toml", "a = 1", "a = 2", True),
+        ("analytics/file_without_ending", "a", "b", True),
         ("analytics/models/m.py", "x = 1  # one", "x = 1  # uno", False),
         ("analytics/models/m.py", '"""One."""\nx = 1', '"""Uno.\n\nDue."""\nx = 1', False),
         (
@@ -40,8 +61,14 @@ def is_code(path: str, before: str | None, after: str | None, *, read: bool = Tr
         ("analytics/models/m.py", "x = 'a'", "# -*- coding: latin-1 -*-\nx = 'a'", False),
         ("analytics/models/m.py", "x = 'ä'", "# -*- coding: latin-1 -*-\nx = 'ä'", True),
         ("analytics/models/m.sql", "SELECT 1", "SELECT 2", False),
+        ("analytics/models/m.sql", "SELECT 1", "SELECT @IF(@x, 1, 2)", False),
         ("analytics/models/m.sql", "SELECT 1", "SELECT {{ x() }}", True),
         ("analytics/models/m.sql", "SELECT {{ x() }}", "SELECT {{ x() }} + 1", False),
+        ("analytics/models/m.sql", "SELECT {{ x() }}", "SELECT {{ x(  ) }}", False),
+        ("analytics/models/m.sql", "SELECT {{ '}}' ~ 1 }}", "SELECT {{ '}}' ~ x() }}", True),
+        ("analytics/models/m.sql", "SELECT '{#' {{ x() }}", "SELECT '{#' {{ y() }}", True),
+        ("analytics/models/m.sql", "SELECT '{#'", "SELECT '{#', 1", False),
+        ("analytics/models/m.sql", "{% raw %}{{ a }}{% endraw %}", "{{ a }}", True),
         (
             "analytics/macros/m.sql",
             "{% macro a() %}1{% endmacro %}",
@@ -50,21 +77,89 @@ def is_code(path: str, before: str | None, after: str | None, *, read: bool = Tr
         ),
         ("analytics/config.yaml", "a: 1", "a: 2", False),
         ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A', 'b') }}\"", False),
-        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A') }}\"", False),
+        ("analytics/config.yaml", "a: 1", "a: \"{{- env_var('A') -}}\"", False),
         ("analytics/config.yaml", "a: 1", 'a: "{{ env_var(x) }}"', True),
+        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A') ~ x() }}\"", True),
+        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A', x()) }}\"", True),
+        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A')[x()] }}\"", True),
         ("analytics/config.yaml", "a: 1", "a: \"{{ ''.__class__ }}\"", True),
         ("analytics/config.yaml", "a: 1", "{% if True %}a: 1{% endif %}", True),
         ("analytics/seeds/s.csv", "a", "b", False),
-        ("analytics/README.md", "{{ a() }}", "{{ b() }}", False),
-        ("other/config.py", "x = 1", "x = 2", False),
-        ("requirements.txt", "a", "b", True),
-        ("analytics/requirements-dev.txt", "a", "b", True),
-        ("pyproject.toml", "a", "b", True),
-        ("sqlmesh-requirements.lock", "a", "b", True),
+        ("analytics/seeds/s.csv", "a", "{{ b() }}", False),
+        ("analytics/README.md", "a", "b", False),
+        ("analytics/docs.md", "{% docs a %}", "{% docs b %}", True),
     ],
 )
-def test_code_on_load(path: str, before: str | None, after: str | None, expected: bool) -> None:
+def test_opened_on_load__is_code_unless_it_is_data(
+    path: str, before: str | None, after: str | None, expected: bool
+) -> None:
     assert is_code(path, before, after) is expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "dags/daily.py",
+        "services/api/models.py",
+        "analytics/scripts/tool.py",
+        "analytics/tests/conftest.py",
+        "services/api/pyproject.toml",
+        "dbt/models/m.sql",
+        "lib/native.so",
+    ],
+)
+def test_never_opened__is_no_code_on_load(path: str) -> None:
+    assert not is_code(path, "{{ a() }}", "{{ b() }}", opened=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("dags/daily.py", True),
+        ("lib/native.so", True),
+        ("vendored/lib.whl", True),
+        (".env", True),
+        ("analytics/models/m.sql", True),
+        ("analytics/config.yaml", True),
+        ("analytics/seeds/s.csv", False),
+        ("README.md", False),
+        ("Dockerfile", False),
+        ("LICENSE", False),
+    ],
+)
+def test_nothing_known_of_the_load__every_changed_file_of_code_counts(
+    path: str, expected: bool
+) -> None:
+    assert is_code(path, "{{ a() }}", "{{ b() }}", opened=None) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("requirements.txt", True),
+        ("pyproject.toml", True),
+        ("sqlmesh-requirements.lock", True),
+        ("analytics/requirements-dev.txt", True),
+        ("services/api/requirements.txt", False),
+        ("analytics/sub/requirements.txt", True),
+    ],
+)
+def test_requirements__of_the_project_count_without_being_opened(path: str, expected: bool) -> None:
+    assert is_code(path, "a", "b", opened=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("analytics/macros/m.py", True),
+        ("analytics/models/m.py", True),
+        ("dags/daily.py", False),
+        ("analytics/models/m.sql", False),
+    ],
+)
+def test_deleted__a_module_of_the_project_changes_what_runs(path: str, expected: bool) -> None:
+    assert is_code(path, "{{ a() }}", None, opened=False) is expected
+    assert could_run_on_load(path, deleted=True, loaded=frozenset(), projects=PROJECTS) is expected
 
 
 @pytest.mark.parametrize(
@@ -76,11 +171,11 @@ def test_code_on_load(path: str, before: str | None, after: str | None, expected
         ("analytics/seeds/s.csv", False),
     ],
 )
-def test_code_on_load__what_could_not_be_read_counts(path: str, expected: bool) -> None:
+def test_opened_on_load__what_could_not_be_read_counts(path: str, expected: bool) -> None:
     assert is_code(path, None, None, read=False) is expected
 
 
-def test_code_on_load__a_project_at_the_root() -> None:
-    file = ChangedFile("config.py", b"x = 1", b"x = 2")
+def test_requirements__of_a_project_at_the_root() -> None:
+    file = ChangedFile("requirements.txt", b"a", b"b")
 
-    assert code_that_runs_on_load([file], ["."]) == ["config.py"]
+    assert code_that_runs_on_load([file], frozenset(), ["."]) == ["requirements.txt"]

@@ -445,6 +445,23 @@ def test_fork__cannot_be_applied() -> None:
     assert weights(judged(BotFacts(changed_files=(), fork=True))) == {"R10-fork": "info"}
 
 
+@pytest.mark.parametrize(
+    "bot",
+    [
+        BotFacts(changed_files=("a.md",), unread_because="it was killed by signal SIGKILL"),
+        BotFacts(changed_files=None, pull_request=True),
+    ],
+    ids=["no answer", "not known"],
+)
+def test_r10__files_that_nobody_has_read__are_a_reason_to_look(bot: BotFacts) -> None:
+    """A credential in one of them would be silent, with and without a change of the plan."""
+    for parts in ({}, {"changes": [changed()]}):
+        judgement = judged(bot, **parts)
+
+        assert only(judgement, "R10-files-not-read").severity == "high"
+        assert judgement.decision == "review"
+
+
 # R11, R12
 
 
@@ -461,6 +478,15 @@ def test_r12__code_that_computed_the_report() -> None:
 
     assert judgement.decision == "review"
     assert "This report was computed by code in this pull request" in judgement.reasons[0]
+
+
+def test_r12__where_it_is_not_known_what_was_opened__it_says_so() -> None:
+    bot = BotFacts(changed_files=("a.py",), code_on_load=("a.py",), load_known=False)
+
+    found = only(judged(bot), "R12-code-on-load")
+
+    assert found.severity == "high"
+    assert "may have been computed" in found.evidence
 
 
 def test_r12__models_that_change_although_their_files_do_not() -> None:

@@ -397,6 +397,73 @@ def test_configuration__a_secret_setting_is_not_shown() -> None:
         assert "env_var" not in finding.evidence
 
 
+STARTING = {
+    "an extension": "test_connection: {type: duckdb, extensions: [shellfs]}",
+    "an extension from elsewhere": (
+        "test_connection: {type: duckdb, extensions: [{name: shellfs, repository: community}]}"
+    ),
+    "unsigned extensions": (
+        "connection: {type: duckdb, connector_config: {allow_unsigned_extensions: true}}"
+    ),
+    "a statement in a setting": (
+        "connection: {type: duckdb, connector_config: {threads: \"1'; LOAD 'x\"}}"
+    ),
+    "a statement in a secret": "connection: {type: duckdb, secrets: [{type: \"s3'; LOAD 'x\"}]}",
+    "a file system": "connection: {type: duckdb, filesystems: [{fs: gs}]}",
+    "a driver": "connection: {type: mssql, driver_name: ./odbc.so}",
+    "an identity provider": "connection: {type: redshift, credentials_provider: ours.Provider}",
+    "a directory of Spark's settings": "connection: {type: spark, config_dir: ./conf}",
+    "jars": "connection: {type: spark, config: {spark.jars: lib/ours.jar}}",
+    "packages": "connection: {type: spark, config: {spark.jars.packages: 'com:ours:1'}}",
+    "a class path": "connection: {type: spark, config: {spark.driver.extraClassPath: lib}}",
+    "an agent": "connection: {type: spark, config: {spark.driver.extraJavaOptions: '-javaagent:a.jar'}}",
+    "another Python": "connection: {type: spark, config: {spark.pyspark.python: ./python}}",
+    "the state's connection": "state_connection: {type: duckdb, extensions: [shellfs]}",
+}
+HARMLESS_SETTINGS = {
+    "memory": "connection: {type: duckdb, connector_config: {memory_limit: 2GB}}",
+    "a secret": "connection: {type: duckdb, secrets: [{type: s3, region: eu-1}]}",
+    "tasks": "connection: {type: spark, concurrent_tasks: 8}",
+    "options for Java": "connection: {type: spark, config: {spark.driver.extraJavaOptions: -Xss4m}}",
+    "a class of Spark's own": "connection: {type: spark, config: {spark.serializer: org.x.Kryo}}",
+    "memory of a driver": "connection: {type: spark, config: {spark.driver.memory: 4g}}",
+    "nothing": "connection: {type: duckdb, extensions: []}",
+}
+
+
+@pytest.mark.parametrize("setting", STARTING.values(), ids=STARTING)
+def test_setting__that_starts_code(setting: str) -> None:
+    text = f"gateways:\n  local:\n    {setting}\n"
+
+    assert (
+        rules(files({"config.yaml": CONFIG}, {"config.yaml": text}))["setting-runs-code"] == "high"
+    )
+    assert rules(files({}, {"config.yaml": text}))["setting-runs-code"] == "high", "a new project"
+    (line,) = [f.line for f in seen(files({}, {"config.yaml": text}), "setting-runs-code")]
+    assert line == 3
+
+
+@pytest.mark.parametrize("setting", HARMLESS_SETTINGS.values(), ids=HARMLESS_SETTINGS)
+def test_setting__that_starts_nothing(setting: str) -> None:
+    text = f"gateways:\n  local:\n    {setting}\n"
+
+    assert "setting-runs-code" not in rules(files({"config.yaml": CONFIG}, {"config.yaml": text}))
+
+
+def test_setting__that_starts_code_already__is_not_held_against_the_change() -> None:
+    text = f"gateways:\n  local:\n    {STARTING['jars']}\n"
+    edited = f"{text}    # and more\nsnapshot_ttl: in 1 week\n"
+
+    found = rules(files({"config.yaml": text}, {"config.yaml": edited}))
+    assert "setting-runs-code" not in found
+
+
+def test_setting__variables_for_every_program() -> None:
+    text = "env_vars:\n  JAVA_TOOL_OPTIONS: -javaagent:a.jar\n"
+
+    assert rules(files({}, {"config.yaml": text}))["setting-runs-code"] == "high"
+
+
 def test_configuration__of_another_directory_is_not_read() -> None:
     inputs = files(
         {"docs/config.yaml": CONFIG}, {"docs/config.yaml": "project: x\n"}, projects=("analytics",)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.rules import RuleInputs, column_changes, find
+from ci_bot.contracts.messages import Workplace
+from ci_bot.worker.rules import RuleInputs, column_changes, find, find_in_files, reading
 from ci_bot.worker.rules.columns import retyped
 from ci_bot.worker.rules.interval import bounds_of
 from ci_bot.worker.rules.models import BatchSizeMissing, HugeFullModel, TimeFilterMissing
@@ -22,7 +24,7 @@ from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import SPECS
 from ci_bot.worker.rules.statements import judged
 from tests.unit.rules.shop import FILES, edited
-from tests.unit.rules.world import change, models, rules
+from tests.unit.rules.world import change, files, models, rules
 
 # -------------------------------------------------------------------------------------- types
 
@@ -337,6 +339,40 @@ def test_find__a_crashing_rule_is_visible_and_the_others_go_on() -> None:
 
     assert {f.rule for f in found} >= {"rule-crashed", "lookback-removed"}
     assert {f.severity for f in found if f.rule == "rule-crashed"} == {"info"}
+
+
+def test_find_in_files__rule_that_fails_on_a_file__is_told_and_hides_no_other_file() -> None:
+    """A file that keeps a rule from reading it could hold a credential."""
+    contents = {"config.yaml": b"a: 1\n", "notes.md": b"key: AKIA" + b"Q3WERTYUIOP2ASDF\n"}
+
+    def read(path: str) -> bytes | None:
+        if path == "config.yaml":
+            raise MemoryError
+        return contents[path]
+
+    inputs = files({}, {"config.yaml": "a: 1", "notes.md": "x"})
+    found = find_in_files(RuleInputs(**{**inputs.__dict__, "files_after": read}))
+
+    crashed = [(f.path, f.severity) for f in found if f.rule == "rule-crashed"]
+    assert set(crashed) == {("config.yaml", "high")}
+    assert [f.path for f in found if f.rule == "hardcoded-secret"] == ["notes.md"]
+
+
+def test_reading__links_of_a_copy_to_the_original__and_no_others(tmp_path: Path) -> None:
+    original, copy, elsewhere = (tmp_path / name for name in ("original", "copy", "elsewhere"))
+    for directory in (original, copy, elsewhere):
+        directory.mkdir()
+        (directory / "file.txt").write_text(directory.name)
+    (copy / "large.json").symlink_to(original / "file.txt")
+    (copy / "out.txt").symlink_to(elsewhere / "file.txt")
+    place = Workplace(repository=str(copy), cache_dir="/c", scratch_dir="/s")
+
+    read = reading.after(place.model_copy(update={"linked_to": str(original)}))
+
+    assert (read("file.txt"), read("large.json")) == (b"copy", b"original")
+    assert (read("out.txt"), read("../elsewhere/file.txt"), read("gone")) == (None, None, None)
+    assert reading.after(place)("large.json") is None
+    assert reading.before(None)("file.txt") is None
 
 
 def test_find__without_a_head_that_loads_reads_files_only() -> None:

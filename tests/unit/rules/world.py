@@ -13,7 +13,7 @@ from sqlmesh.core.audit import ModelAudit, load_audit
 from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_model
 
 from ci_bot.contracts.plan import Finding
-from ci_bot.worker.rules import RuleInputs, find
+from ci_bot.worker.rules import RuleInputs, find, find_in_files
 
 ROOT = Path("/repository")
 EXTERNAL: Mapping[str, Mapping[str, str]] = {
@@ -164,7 +164,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
     """The findings, of one rule or of all; a crashed rule fails the test."""
-    found = find(inputs)
+    found = [*find(inputs), *find_in_files(inputs)]
     crashed = [item for item in found if item.rule == "rule-crashed"]
     if crashed:
         raise AssertionError(crashed)

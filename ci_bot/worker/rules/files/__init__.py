@@ -4,25 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ci_bot.worker.rules.files import configuration, environment, python, secrets, seeds, tests
+from ci_bot.worker.rules.files import (
+    configuration,
+    environment,
+    python,
+    raw_sql,
+    secrets,
+    seeds,
+    starters,
+    tests,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.sight import Sight
 
 ProjectRule = Callable[[RuleInputs], Iterator[Sight]]
 
-PROJECT_RULES: tuple[ProjectRule, ...] = (
+# They read both versions of one file and nothing else, so a process that has loaded nothing can run
+# them, and they are run for each file alone: what makes one of them fail hides no other file.
+FILE_RULES: tuple[ProjectRule, ...] = (
     configuration.changed,
     configuration.single_writer,
-    environment.statements,
+    starters.settings,
     environment.standalone_audits,
-    environment.removed_and_read,
-    environment.renamed_models,
     python.macros,
+    raw_sql.judged,
     secrets.hard_coded,
     secrets.env_file,
+    tests.moving_dates,
+)
+
+# They read files, and see more where the models are loaded.
+MODEL_FILE_RULES: tuple[ProjectRule, ...] = (
     seeds.readable,
     seeds.contents,
     seeds.keys,
     tests.removed,
-    tests.moving_dates,
+)
+
+# They read what only a loaded project has.
+PROJECT_RULES: tuple[ProjectRule, ...] = (
+    configuration.changed_objects,
+    environment.statements,
+    environment.removed_and_read,
+    environment.renamed_models,
 )

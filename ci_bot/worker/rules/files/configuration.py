@@ -49,9 +49,9 @@ def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def changed(inputs: RuleInputs) -> Iterator[Sight]:
-    """Every setting that differs, with what it does."""
+    """Every setting of a YAML file that differs, with what it does."""
     for path in inputs.changed_files or ():
-        if PurePosixPath(path).name not in _FILES or not _is_project_config(inputs, path):
+        if not is_project_yaml(inputs, path):
             continue
         old, new = read(inputs.text_before(path)), read(inputs.text_after(path))
         text = inputs.text_after(path) or ""
@@ -63,12 +63,11 @@ def changed(inputs: RuleInputs) -> Iterator[Sight]:
             if old.get(key) != new.get(key)
         ]
         yield from _sights(settings, path, text)
-    yield from _from_objects(inputs)
 
 
-def _is_project_config(inputs: RuleInputs, path: str) -> bool:
-    inside = inputs.in_project(path)
-    return inside is not None and "/" not in inside
+def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
+    """Whether a file is the YAML configuration of one of the projects."""
+    return PurePosixPath(path).name in _FILES and inputs.in_project(path) in _FILES
 
 
 def _sights(settings: Iterable[Setting], path: str, text: str) -> Iterator[Sight]:
@@ -106,7 +105,7 @@ def _shown(name: str, value: Any) -> str:
     return f"`{shortened(text, SHOWN)}`"
 
 
-def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:
+def changed_objects(inputs: RuleInputs) -> Iterator[Sight]:
     """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
@@ -126,7 +125,7 @@ def _from_objects(inputs: RuleInputs) -> Iterator[Sight]:
 def single_writer(inputs: RuleInputs) -> Iterator[Sight]:
     """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
     for path in inputs.changed_files or ():
-        if PurePosixPath(path).name not in _FILES or not _is_project_config(inputs, path):
+        if not is_project_yaml(inputs, path):
             continue
         old = read(inputs.text_before(path)) or {}
         new = read(inputs.text_after(path))

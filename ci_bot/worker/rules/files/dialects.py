@@ -1,0 +1,69 @@
+"""Which dialects a file of SQL may be written in, as far as files that nobody has run can say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import PurePosixPath
+
+from sqlglot import Dialects
+
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.yaml_text import load
+
+# Where nothing is said: one that quotes with backticks, one that does with double quotes.
+_UNKNOWN = ("spark", "duckdb")
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_KNOWN = frozenset(dialect.value for dialect in Dialects)
+
+
+def dialects_of(inputs: RuleInputs, path: str) -> tuple[str, ...]:
+    """The project's default dialect where its configuration names one, else both usual families.
+
+    A MODEL block that names its own comes first: the parser looks there by itself.
+    """
+    found = _default(inputs, path)
+    return (found,) if found in _KNOWN else _UNKNOWN
+
+
+def _default(inputs: RuleInputs, path: str) -> str | None:
+    if inputs.default_dialect:
+        return _name(inputs.default_dialect)
+    inside = inputs.in_project(path)
+    root = PurePosixPath(path[: len(path) - len(inside)] if inside is not None else "")
+    for name in ("config.yaml", "config.yml"):
+        text = inputs.text_after(str(root / name))
+        if text is not None:
+            settings = load(_JINJA.sub("jinja", text))
+            defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
+            found = defaults.get("dialect") if isinstance(defaults, dict) else None
+            return _name(found)
+    return _in_python(inputs.text_after(str(root / "config.py")))
+
+
+def _in_python(text: str | None) -> str | None:
+    """`dialect="spark"` or `"dialect": "spark"` in a config.py, which is not run."""
+    try:
+        tree = ast.parse(text or "")
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for node in ast.walk(tree):
+        values: list[ast.expr] = []
+        if isinstance(node, ast.keyword):
+            values = [node.value] if node.arg == "dialect" else []
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            values = [
+                value
+                for key, value in pairs
+                if isinstance(key, ast.Constant) and key.value == "dialect"
+            ]
+        for value in values:
+            if isinstance(value, ast.Constant):
+                return _name(value.value)
+    return None
+
+
+def _name(value: object) -> str | None:
+    """`spark` of `spark, normalization_strategy=lowercase`."""
+    return value.split(",")[0].strip().lower() if isinstance(value, str) else None

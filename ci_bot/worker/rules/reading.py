@@ -1,0 +1,57 @@
+"""Reading the files of a change, as data."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from ci_bot.contracts.files import LARGEST_FILE_BYTES, is_read
+from ci_bot.contracts.messages import Workplace
+from ci_bot.worker.load_trace import not_loading
+from ci_bot.worker.rules.inputs import ReadFile, no_file
+
+
+def before(directory: str | None, unread: Collection[str] = ()) -> ReadFile:
+    """Reads the base branch's version of the changed files.
+
+    Args:
+        unread: Files that the bot has found to be too large on either side of the change.
+    """
+    return _reader([Path(directory)], unread) if directory else no_file
+
+
+def after(workplace: Workplace, unread: Collection[str] = ()) -> ReadFile:
+    """Reads the files of the head, large ones of a copy where they are linked to."""
+    linked = [Path(workplace.linked_to)] if workplace.linked_to else []
+    return _reader([Path(workplace.repository), *linked], unread)
+
+
+def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
+    """Reads regular files below the first root; links that lead out of all roots are not there.
+
+    Neither is what is too large, whole or not at all: a part of a file would be judged as if the
+    rest had been taken away. The report says which files were not looked at.
+    """
+    # Not `resolve`, which raises where a link leads to itself: one such file in a change must not
+    # keep a rule from all the others.
+    tops = [Path(os.path.realpath(root)) for root in roots]
+    closed = frozenset(unread)
+
+    def read(path: str) -> bytes | None:
+        if path in closed or not is_read(path):
+            return None
+        file = Path(os.path.realpath(tops[0] / path))
+        try:
+            if not any(file.is_relative_to(top) for top in tops) or not stat.S_ISREG(
+                file.stat().st_mode
+            ):
+                return None
+            with not_loading(), file.open("rb") as opened:
+                content = opened.read(LARGEST_FILE_BYTES + 1)
+        except OSError:
+            return None
+        return content if len(content) <= LARGEST_FILE_BYTES else None
+
+    return read

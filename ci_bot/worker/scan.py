@@ -1,0 +1,77 @@
+"""A scan: what the changed files say by themselves, before anything of the project is loaded.
+
+It runs in a process of its own, which reads both versions of the changed files as bytes and parses
+them with libraries. Nothing of the project is imported, rendered or evaluated here, and the process
+has ended before another one loads the project; so no code of a pull request can keep it from seeing
+what it sees, or change what it says. What it finds is reported whatever becomes of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.messages import ScanAsk
+from ci_bot.contracts.scan import ScanFacts
+from ci_bot.worker.rules import RuleInputs, find_in_files, find_without_plan
+from ci_bot.worker.rules.gather import model_in_text
+from ci_bot.worker.rules.reading import after, before
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """What a file says of its model's name; nothing else is known of it here."""
+
+    name: str
+
+    @property
+    def fqn(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class FileInputs(RuleInputs):
+    """A change of which only the files are known."""
+
+    @cached_property
+    def models_by_file(self) -> dict[str, list[Any]]:
+        """The names of the models that the changed files define, as they are written."""
+        found: dict[str, list[Any]] = {}
+        for path in self.changed_files or ():
+            text = self.text_after(path) if path.endswith((".sql", ".py")) else None
+            name = model_in_text(text) if text is not None else None
+            if name is not None:
+                found[path] = [NamedModel(name)]
+        return found
+
+
+def scan(ask: ScanAsk, now: Callable[[], float]) -> ScanFacts:
+    """Reads the changed files.
+
+    Args:
+        now: Monotonic seconds.
+    """
+    start = now()
+    repository = Path(ask.workplace.repository)
+    inputs = FileInputs(
+        before={},
+        after={},
+        repository=repository,
+        projects=tuple(_relative(Path(path), repository) for path in ask.projects),
+        loaded=False,
+        changed_files=tuple(ask.changed_files),
+        files_before=before(ask.before_dir, ask.unread_files),
+        files_after=after(ask.workplace, ask.unread_files),
+    )
+    return ScanFacts(
+        findings=find_in_files(inputs),
+        without_plan=find_without_plan(inputs),
+        seconds=round(now() - start, 3),
+    )
+
+
+def _relative(path: Path, repository: Path) -> str:
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
