@@ -12,6 +12,7 @@ from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
 from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.statements import judge_plan
 
 # A larger file is no configuration and no model; rules that look at seeds read their first part.
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -53,6 +54,7 @@ def rule_inputs(
         config_before=config_before,
         config_after=context.config,
         statements=_statements(planned),
+        judged=tuple(judge_plan(context, planned)) if planned else (),
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         from_base=frozenset(

@@ -17,6 +17,7 @@ from ci_bot.worker.compat.configuration import (
     scan_packages_once,
     state_is_shared,
 )
+from ci_bot.worker.compat.engine import executed_text, table_clauses
 from ci_bot.worker.compat.planner import (
     AuditListener,
     AuditOutcome,
@@ -74,6 +75,7 @@ __all__ = [
     "default_catalog",
     "delete_environment_record",
     "environment_snapshots",
+    "executed_text",
     "executor_count",
     "forget_cached_snapshots",
     "forget_snapshots",
@@ -101,6 +103,7 @@ __all__ = [
     "state_is_shared",
     "state_sync_on",
     "stored_snapshots",
+    "table_clauses",
     "throwaway_state",
     "whole_snapshots",
 ]

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ci_bot.worker.statements import Judged
+
 ReadFile = Callable[[str], bytes | None]
 
 
@@ -31,6 +33,8 @@ class RuleInputs:
         files_before, files_after: the text of a file on either side, None where it is not there.
         config_before, config_after: SQLMesh's configuration objects, where at hand.
         statements: environment statements (when, sql, change) of the plan.
+        judged: what the plan's statements do to others; None where there is no plan, and the
+            models' own are looked at under the names of the project.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
@@ -53,6 +57,7 @@ class RuleInputs:
     config_before: Any = None
     config_after: Any = None
     statements: tuple[tuple[str, str, str], ...] = ()
+    judged: tuple[Judged, ...] | None = None
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ci_bot.contracts.plan import Finding
 from ci_bot.worker.rules.changes import CHANGE_RULES
-from ci_bot.worker.rules.changes.exposure import exposed_by, statements_of
+from ci_bot.worker.rules.changes.exposure import exposed_by
 from ci_bot.worker.rules.files import PROJECT_RULES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models import MODEL_RULES
@@ -19,6 +19,7 @@ from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import CRASHED
 from ci_bot.worker.rules.sight import Sight, finding
+from ci_bot.worker.rules.statements import statements
 
 # Rules that the plan, with its real intervals and batches, answers better.
 _LEFT_TO_THE_PLAN = frozenset({"batch-size-missing"})
@@ -43,6 +44,7 @@ def _all(inputs: RuleInputs) -> Iterator[Sight]:
     queries = Queries()
     for project_rule in PROJECT_RULES:
         yield from _safely(partial(project_rule, inputs), _name(project_rule), None)
+    yield from _safely(partial(statements, inputs), "statements", None)
     changed = list(_safely_pairs(inputs, queries))
     for pair in changed:
         for change_rule in CHANGE_RULES:
@@ -92,7 +94,6 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
             yield from _safely(
                 partial(exposed_by, after, None, None, inputs), "personal-data-exposed", after
             )
-            yield from _safely(partial(statements_of, after, None), "destructive-statement", after)
 
 
 def _variables(config: Any) -> frozenset[str] | None:
