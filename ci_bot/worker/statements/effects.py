@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 Action = Literal[
@@ -60,6 +60,10 @@ def unknown(kind: str, why: str) -> Effect:
     return Effect("unknown", kind, detail=why)
 
 
+def nobodys(name: Name) -> None:
+    """For where no object is known to belong to a model."""
+
+
 @dataclass(frozen=True)
 class Own:
     """What a statement may change: the environment's own objects.
@@ -71,7 +75,7 @@ class Own:
         objects: tables and views, with catalog and schema.
         described: objects and schemas of which only statistics, comments, properties and rights may
             change.
-        models: the model that a known object belongs to, for messages.
+        whose: the model that an object belongs to, where that is known; for messages.
     """
 
     environment: str
@@ -79,7 +83,7 @@ class Own:
     schemas: frozenset[Name] = frozenset()
     objects: frozenset[Name] = frozenset()
     described: frozenset[Name] = frozenset()
-    models: Mapping[Name, str] = field(default_factory=dict)
+    whose: Callable[[Name], str | None] = nobodys
 
     def holds(self, effect: Effect) -> bool:
         """Whether the target of `effect` is the environment's own."""
@@ -105,7 +109,9 @@ class Own:
         return (self.catalog, *target) if len(target) == _FULL - 1 else target
 
     def told(self, target: Name) -> str:
-        """A name, and whose table it is where that is known."""
-        model = self.models.get(self.full(target)[:_FULL])
-        whose = f" of {model}" if model and model != shown(target) else ""
-        return f"`{shown(target)}`{whose}"
+        """A name without the default catalog, and whose table it is where that is known."""
+        model = self.whose(self.full(target)[:_FULL])
+        known = len(target) > _FULL - 1 and target[0] == self.catalog
+        name = shown(target[1:] if known else target)
+        whose = f" of {model}" if model and model != name else ""
+        return f"`{name}`{whose}"

@@ -34,12 +34,12 @@ def judge_plan(context: Any, planned: Planned) -> list[Judged]:
         for site in (here, in_prod):
             # Environment names do not reach queries, so one rendering of them is enough.
             inner = site is here
-            found += _of_node(snapshot.node, old_node, site, site.own_of(snapshot), inner=inner)
+            found += _of_node(snapshot.node, old_node, site, inner=inner)
     for site in (here, in_prod):
         found += _judged(
             partial(_around, diff.environment_statements, site),
             partial(_around, diff.previous_environment_statements, site),
-            site.own,
+            partial(getattr, site, "own"),
         )
     return _once(found)
 
@@ -48,10 +48,8 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[Judged]
     """The same without a plan, for (model, model of prod or None): names stay the project's."""
     found: list[Judged] = []
     for model, old in pairs:
-        site = sites.without_plan([model], dialect or model.dialect)
-        mine = frozenset({sites.parsed(model.fqn, site.own.catalog)})
-        own = replace(site.own, objects=mine)
-        found += _of_node(model, old, site, own, inner=True)
+        site = sites.without_plan(model, dialect or model.dialect)
+        found += _of_node(model, old, site, inner=True)
     return _once(found)
 
 
@@ -76,8 +74,12 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
             )
 
 
-def _of_node(node: Any, old: Any, site: Site, own: Own, *, inner: bool) -> list[Judged]:
-    return _judged(partial(_inside, node, site, inner), partial(_inside, old, site, inner), own)
+def _of_node(node: Any, old: Any, site: Site, *, inner: bool) -> list[Judged]:
+    return _judged(
+        partial(_inside, node, site, inner),
+        partial(_inside, old, site, inner),
+        partial(site.own_of, node),
+    )
 
 
 def _inside(node: Any, site: Site, inner: bool) -> Iterator[Statement]:
@@ -95,11 +97,21 @@ def _around(items: Iterable[Any], site: Site) -> Iterator[Statement]:
 
 
 def _judged(
-    now: Callable[[], Iterable[Statement]], then: Callable[[], Iterable[Statement]], own: Own
+    now: Callable[[], Iterable[Statement]],
+    then: Callable[[], Iterable[Statement]],
+    own: Callable[[], Own],
 ) -> list[Judged]:
-    """What of `now` is worth telling. Prod's side, `then`, is read only where something is."""
-    found = list(judged(now(), own))
-    known = {key(item) for item in judged(then(), own)} if found else set()
+    """What of `now` is worth telling.
+
+    What is own, and prod's side, `then`, are looked at only where something is done: there are
+    projects of thousands of models, and most have no statements.
+    """
+    statements = list(now())
+    if all(effect.action == "nothing" for each in statements for effect in each.effects):
+        return []
+    ours = own()
+    found = list(judged(statements, ours))
+    known = {key(item) for item in judged(then(), ours)} if found else set()
     return [replace(item, standing=key(item) in known) for item in found]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from sqlglot import exp
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
 
@@ -31,9 +32,10 @@ _AROUND_QUERY = (
 )
 _SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 _BUILDING = (RuntimeStage.CREATING, RuntimeStage.EVALUATING)
-# A macro variable alone puts in a value; everything else with an @ may put in any SQL.
-_VARIABLE = re.compile(r"@\w+(?!\w|\s*\()")
-_CALLS = re.compile(r"@|\{\{|\{%|JINJA_", re.IGNORECASE)
+# What composes names out of pieces; SQLMesh's other macros only move what stands there literally.
+_COMPOSES = re.compile(r"\w@|@\W|@\w+@|@(?:SQL|EVAL|RESOLVE_TEMPLATE)\b", re.IGNORECASE)
+_JINJA = re.compile(r"\{\{|\{%|JINJA_", re.IGNORECASE)
+_STAGE = re.compile(r"runtime_stage", re.IGNORECASE)
 _MAY_RUN_CODE = re.compile(
     "|".join(sorted(RUNS_JAVA)) + r"|transform\b.*\busing\b|\$\{",
     re.IGNORECASE | re.DOTALL,
@@ -42,28 +44,62 @@ _MAY_RUN_CODE = re.compile(
 
 def of_model(model: Any, site: Site) -> Iterator[Statement]:
     """The statements around a model's query and on its virtual update, each text once."""
-    dialect = site.dialect_of(model)
-    place = _Place(model.fqn, dialect, _code_of(model))
+    place = _Place(model.fqn, site.dialect_of(model), _code_of(model))
     for slot, attribute, method in _AROUND_QUERY:
-        source = _source(getattr(model, attribute, None))
-        if source:
-            evaluation = site.evaluation(model.fqn)
-            renders = [
-                partial(
-                    getattr(model, method),
-                    **evaluation,
-                    runtime_stage=stage,
-                    inside_transaction=inside,
-                )
-                for stage in _BUILDING
-                for inside in (True, False)
-            ]
-            yield from place.rendered(slot, source, renders)
+        items = getattr(model, attribute, None) or ()
+        around = {getattr(item, "transaction", None) is not False for item in items}
+        source = _source(items)
+        renders = [
+            partial(getattr(model, method), runtime_stage=stage, inside_transaction=inside)
+            for stage in _stages(model, source)
+            for inside in sorted(around, reverse=True)
+        ]
+        context = partial(site.evaluation, model.fqn)
+        yield from place.rendered(slot, source, _led(model, source, context, renders))
     source = _source(getattr(model, "on_virtual_update_", None))
     if source:
-        promotion = {**site.promotion(model.fqn), "runtime_stage": RuntimeStage.PROMOTING}
-        render = partial(model.render_on_virtual_update, **promotion)
-        yield from place.rendered("on-virtual-update", source, [render])
+        render = partial(model.render_on_virtual_update, runtime_stage=RuntimeStage.PROMOTING)
+        context = partial(site.promotion, model.fqn)
+        led = _led(model, source, context, [render])
+        yield from place.rendered("on-virtual-update", source, led)
+
+
+def _led(
+    node: Any,
+    source: str,
+    context: Callable[..., dict[str, Any]],
+    renders: Iterable[Callable[..., Any]],
+) -> Iterator[Callable[[], Any]]:
+    """Rendering with the names of models led to tables: only those that the statements name.
+
+    To lead the names of a thousand models takes SQLMesh a second for each statement. Where code of
+    the project takes part it gets all of them, because it may ask for any.
+    """
+    alone = _calls_nothing(node, source)
+    for render in renders:
+        if alone:
+            yield partial(_named_only, context, render)
+        else:
+            yield partial(_with_all, context, render)
+
+
+def _with_all(context: Callable[..., dict[str, Any]], render: Callable[..., Any]) -> Any:
+    return render(**context())
+
+
+def _named_only(context: Callable[..., dict[str, Any]], render: Callable[..., Any]) -> Any:
+    first = render(**context(()))
+    tables = {
+        exp.table_name(table, identify=True) for tree in first for table in tree.find_all(exp.Table)
+    }
+    led = context(tables)
+    return render(**led) if len(led.get("snapshots", ())) > 1 else first
+
+
+def _calls_nothing(node: Any, source: str) -> bool:
+    """Whether no code of the project takes part in rendering, beyond SQLMesh's own macros."""
+    code = any(not item.is_value for item in node.python_env.values())
+    return not code and not _JINJA.search(source)
 
 
 def inside_model(model: Any, site: Site) -> Iterator[Statement]:
@@ -93,7 +129,7 @@ def around_plan(item: Any, site: Site) -> Iterator[Statement]:
         for source in getattr(item, stage.value):
             alone = item.model_copy(update={stage.value: [source]})
             render = partial(
-                alone.render, stage, place.dialect, site.own.catalog or None, **site.around()
+                alone.render, stage, place.dialect, site.catalog or None, **site.around()
             )
             yield from place.rendered(stage.value, source, [render])
 
@@ -148,10 +184,11 @@ def _query(model: Any, site: Site, place: _Place) -> Iterator[Statement]:
     if query is None or not _may_run_code(query.sql, model):
         return
 
-    evaluation = {**site.evaluation(model.fqn), "needs_optimization": False}
+    others = () if _calls_nothing(model, query.sql) else None
+    evaluation = {**site.evaluation(model.fqn, others), "needs_optimization": False}
     renders = [
         partial(model.render_query_or_raise, **evaluation, runtime_stage=stage)
-        for stage in _BUILDING
+        for stage in _stages(model, query.sql)
     ]
     yield from place.rendered("query", query.sql, renders, part=True)
 
@@ -209,7 +246,7 @@ def _assigned(then: Any) -> Iterator[Any]:
 
 def _clauses(model: Any, site: Site, place: _Place) -> Iterator[Statement]:
     """Format and properties of the table, and properties of the view, as CREATE has them."""
-    evaluation = {**site.evaluation(model.fqn), "runtime_stage": RuntimeStage.CREATING}
+    evaluation = {**site.evaluation(model.fqn, ()), "runtime_stage": RuntimeStage.CREATING}
     for slot, method in (
         ("table properties", "render_physical_properties"),
         ("view properties", "render_virtual_properties"),
@@ -224,7 +261,7 @@ def _created(model: Any, properties: Callable[[], Any], place: _Place) -> str:
 
 
 def _may_run_code(sql: str, node: Any) -> bool:
-    """Whether a query must be rendered to know; most say by their text alone that it need not.
+    """Whether a query must be rendered to know; most say by their text alone that they do not.
 
     The values of variables, and the definitions beside a query, are what its variables put in.
     """
@@ -232,7 +269,15 @@ def _may_run_code(sql: str, node: Any) -> bool:
     for attribute in _SLOTS:
         values.append(_source(getattr(node, attribute, None)))
     whole = " ".join((sql, *values))
-    return bool(_CALLS.search(_VARIABLE.sub("", sql)) or _MAY_RUN_CODE.search(whole))
+    if _COMPOSES.search(sql) or not _calls_nothing(node, sql):
+        return True
+    return bool(_MAY_RUN_CODE.search(whole))
+
+
+def _stages(node: Any, source: str) -> tuple[RuntimeStage, ...]:
+    """The stages to render for: both where the text, or code that takes part, may ask for it."""
+    asks = _STAGE.search(source) or not _calls_nothing(node, source)
+    return _BUILDING if asks else _BUILDING[-1:]
 
 
 def _source(items: Any) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
 from sqlmesh.core import constants as c
 from sqlmesh.core.environment import EnvironmentNamingInfo
-from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotId
-from sqlmesh.core.snapshot.definition import parent_snapshots_by_name, to_view_mapping
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+from sqlmesh.core.snapshot.definition import to_view_mapping
 
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
@@ -26,20 +26,20 @@ class Site:
     Without a plan there are no snapshots, and names stay those of the project.
 
     Attributes:
-        own: what the environment may change.
+        catalog: of names that do not say one; empty where there are no catalogs.
         default_dialect: of the engine.
         gateways: dialects of other gateways' engines, by the gateway's name.
-        naming: how the environment names its views; None without a plan.
-        times: start, end and execution time of the plan.
+        naming: how the environment names its views; `prod_naming` is how prod does.
+        shown: how models are called in messages.
     """
 
-    own: Own
+    catalog: str
     default_dialect: str
-    gateways: Mapping[str, str]
-    naming: EnvironmentNamingInfo | None = None
-    snapshots: Mapping[SnapshotId, Snapshot] | None = None
-    deployable: DeployabilityIndex | None = None
-    times: Mapping[str, Any] | None = None
+    gateways: Mapping[str, str] = field(default_factory=dict)
+    naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
+    prod_naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
+    planned: Planned | None = None
+    shown: Names = field(default_factory=lambda: Names(None, None))
 
     def dialect_of(self, model: Any) -> str:
         """The dialect of the engine that runs a model's statements."""
@@ -47,157 +47,191 @@ class Site:
 
     @cached_property
     def by_name(self) -> dict[str, Snapshot]:
-        return {snapshot.name: snapshot for snapshot in (self.snapshots or {}).values()}
+        snapshots = self.planned.snapshots.values() if self.planned is not None else ()
+        return {snapshot.name: snapshot for snapshot in snapshots}
 
     @cached_property
-    def views(self) -> Any:
-        """The view of each model, which names lead to while views are updated."""
-        return to_view_mapping(
-            self.by_name.values(),
-            self.naming or EnvironmentNamingInfo(),
-            default_catalog=self.own.catalog or None,
-            dialect=self.default_dialect,
-        )
+    def deployable(self) -> DeployabilityIndex:
+        if self.planned is None or not self.naming.is_dev:
+            return DeployabilityIndex.all_deployable()
+        return self.planned.deployable
 
-    def evaluation(self, name: str) -> dict[str, Any]:
+    @cached_property
+    def _times(self) -> dict[str, Any]:
+        if self.planned is None:
+            return {}
+        window = self.planned.window
+        return {"start": window.start, "end": window.end, "execution_time": window.execution_time}
+
+    def evaluation(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
         """What SQLMesh renders the statements around a model's query with.
 
         The engine is left out, so that no macro can ask it anything, and nothing is written.
+
+        Args:
+            others: the models besides whose names may lead to tables; None for all that it reads,
+                of which there can be many.
         """
         snapshot = self.by_name.get(name)
         if snapshot is None:
             return {}
+        read = [name, *(parent.name for parent in snapshot.parents)]
         return {
-            **(self.times or {}),
+            **self._times,
             "snapshot": snapshot,
-            "snapshots": parent_snapshots_by_name(snapshot, dict(self.snapshots or {})),
+            "snapshots": self._among(read, name, others),
             "deployability_index": self.deployable,
         }
 
-    def promotion(self, name: str) -> dict[str, Any]:
-        """What SQLMesh renders the statements on a model's virtual update with."""
+    def promotion(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
+        """What SQLMesh renders the statements on a model's virtual update with; see above."""
         if name not in self.by_name:
             return {}
+        found = self._among(self.by_name, name, others)
+        views = to_view_mapping(
+            found.values(),
+            self.naming,
+            default_catalog=self.catalog or None,
+            dialect=self.default_dialect,
+        )
         return {
-            **(self.times or {}),
-            "snapshots": self.by_name,
+            **self._times,
+            "snapshots": found,
             "deployability_index": self.deployable,
-            "table_mapping": self.views,
+            "table_mapping": views,
+        }
+
+    def _among(
+        self, possible: Iterable[str], name: str, others: Iterable[str] | None
+    ) -> dict[str, Snapshot]:
+        wanted = None if others is None else {name, *others}
+        return {
+            one: self.by_name[one]
+            for one in possible
+            if one in self.by_name and (wanted is None or one in wanted)
         }
 
     def around(self) -> dict[str, Any]:
         """What SQLMesh renders the statements around a plan with."""
         return {
-            **(self.times or {}),
+            **self._times,
             "snapshots": self.by_name,
             "environment_naming_info": self.naming,
         }
 
-    def own_of(self, snapshot: Snapshot) -> Own:
+    def view(self, snapshot: Snapshot) -> Name:
+        """The view of a model in this environment."""
+        name, dialect = snapshot.qualified_view_name, self.default_dialect
+        parts = (
+            name.catalog_for_environment(self.naming, dialect=dialect) or self.catalog,
+            name.schema_for_environment(self.naming, dialect=dialect),
+            name.table_name_for_environment(self.naming, dialect=dialect),
+        )
+        return tuple(part.lower() for part in parts)
+
+    def table(self, snapshot: Snapshot) -> Name:
+        """What `@this_model` stands for: of a forward-only change the preview, not prod's table."""
+        if not snapshot.is_model or not snapshot.version:
+            return self.parsed(snapshot.name)
+        return self.parsed(snapshot.table_name(self.deployable.is_representative(snapshot)))
+
+    def parsed(self, name: str) -> Name:
+        """A name in SQLMesh's own form, as ours; with its catalog, where there are any."""
+        table = exp.to_table(name)
+        found = names.of_table(table) or (name.lower(),)
+        return found if table.catalog else (self.catalog, *found)
+
+    @cached_property
+    def own(self) -> Own:
+        """What statements of the project may change in this environment."""
+        if self.planned is None:
+            return Own("the environment", self.catalog)
+        models = [s for s in self.by_name.values() if s.is_model and not s.is_symbolic]
+        prod = replace(self, naming=self.prod_naming)
+        prod_views = {prod.view(snapshot) for snapshot in models}
+        prod_schemas = {view[:2] for view in prod_views}
+        own = Own(self.naming.name, self.catalog, whose=_Owners((self, prod)).get)
+        tables = self._tables_of_the_plan()
+        if not self.naming.is_dev:
+            return replace(own, objects=tables, described=frozenset(prod_views | prod_schemas))
+        views = {self.view(snapshot) for snapshot in models}
+        return replace(
+            own,
+            # A schema that also holds prod's views is nobody's own; there, each view is.
+            schemas=frozenset({view[:2] for view in views} - prod_schemas),
+            objects=frozenset(views | tables) - prod_views,
+        )
+
+    def own_of(self, node: Any) -> Own:
         """What the statements of one model may change: its own table and view, too."""
-        return replace(self.own, objects=self.own.objects | self._objects_of(snapshot))
+        snapshot = self.by_name.get(node.fqn if node.is_model else node.name)
+        if snapshot is None:
+            return replace(self.own, objects=frozenset({self.parsed(node.fqn)}))
+        mine = {self.table(snapshot)}
+        if not self.naming.is_dev and snapshot.is_model:
+            mine.add(self.view(snapshot))
+        return replace(self.own, objects=self.own.objects | mine)
 
-    def _objects_of(self, snapshot: Snapshot) -> frozenset[Name]:
-        if not snapshot.is_model or not snapshot.version or self.deployable is None:
-            return frozenset({parsed(snapshot.name, self.own.catalog)})
-        # What @this_model stands for: of a forward-only change the preview, and not prod's table.
-        mine = snapshot.table_name(self.deployable.is_representative(snapshot))
-        found = {parsed(mine, self.own.catalog)}
-        if self.naming is not None and not self.naming.is_dev:
-            found.add(_view(snapshot, self.naming, self.own.catalog))
-        return frozenset(found)
+    def _tables_of_the_plan(self) -> frozenset[Name]:
+        """The physical tables that the plan makes, and that prod does not read."""
+        planned = self.planned
+        return frozenset(
+            self.parsed(snapshot.table_name(planned.deployable.is_deployable(snapshot)))
+            for snapshot in (planned.changed if planned is not None else ())
+            if planned is not None
+            and snapshot.is_model
+            and not snapshot.is_symbolic
+            and snapshot.version
+            and not planned.shares_prod_table(snapshot)
+        )
 
 
-def parsed(name: str, catalog: str) -> Name:
-    """A name in SQLMesh's own form, as ours; with its catalog, where there are any."""
-    table = exp.to_table(name)
-    found = names.of_table(table) or (name.lower(),)
-    return found if table.catalog else (catalog.lower(), *found)
+class _Owners:
+    """The model of each table and view, looked up when a message asks for the first."""
 
+    def __init__(self, sites: tuple[Site, ...]) -> None:
+        self._sites = sites
 
-def _view(snapshot: Snapshot, naming_info: EnvironmentNamingInfo, catalog: str) -> Name:
-    return parsed(snapshot.qualified_view_name.for_environment(naming_info), catalog)
+    def get(self, name: Name) -> str | None:
+        return self._known.get(name)
+
+    @cached_property
+    def _known(self) -> dict[Name, str]:
+        found = {}
+        for site in self._sites:
+            for snapshot in site.by_name.values():
+                if snapshot.is_model and not snapshot.is_symbolic:
+                    shown = site.shown.of(snapshot.name)
+                    found[site.view(snapshot)] = found[site.table(snapshot)] = shown
+        return found
 
 
 def of_plan(context: Any, planned: Planned) -> tuple[Site, Site]:
     """The pull request's environment, and prod with the same project."""
-    environment = planned.plan.environment.naming_info
-    catalog = str(context.default_catalog or "").lower()
-    shown = Names(context.default_catalog, context.default_dialect)
-    models = [s for s in planned.snapshots.values() if s.is_model and not s.is_symbolic]
-    prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
+    here = planned.plan.environment.naming_info
+    in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
         context.config.environment_catalog_mapping,
         name=c.PROD,
-        suffix_target=environment.suffix_target,
-        normalize_name=environment.normalize_name,
-        gateway_managed=environment.gateway_managed,
-    )
-    prod_views = {_view(snapshot, prod, catalog): snapshot for snapshot in models}
-    views = {_view(snapshot, environment, catalog): snapshot for snapshot in models}
-    prod_schemas = {view[:2] for view in prod_views}
-    # A schema that also holds prod's views is nobody's own; there, each view is.
-    schemas = frozenset(view[:2] for view in views) - prod_schemas
-    tables = _tables(planned, catalog)
-    known = {name: shown.of(s.name) for name, s in {**views, **prod_views}.items()}
-    known |= {
-        parsed(s.table_name(flag), catalog): shown.of(s.name)
-        for s in models
-        if s.version
-        for flag in (False, True)
-    }
-    gateways = {
-        name: str(gateway.connection.DIALECT)
-        for name, gateway in context.config.gateways.items()
-        if gateway.connection is not None
-    }
-    times = {
-        "start": planned.window.start,
-        "end": planned.window.end,
-        "execution_time": planned.window.execution_time,
-    }
-    own = Own(
-        environment=environment.name,
-        catalog=catalog,
-        schemas=schemas,
-        objects=(frozenset(views) | tables) - prod_views.keys(),
-        models=known,
+        suffix_target=here.suffix_target,
+        normalize_name=here.normalize_name,
+        gateway_managed=here.gateway_managed,
     )
     site = Site(
-        own,
+        catalog=str(context.default_catalog or "").lower(),
         default_dialect=str(context.engine_adapter.dialect),
-        gateways=gateways,
-        naming=environment,
-        snapshots=planned.snapshots,
-        deployable=planned.deployable,
-        times=times,
+        gateways={
+            name: str(gateway.connection.DIALECT)
+            for name, gateway in context.config.gateways.items()
+            if gateway.connection is not None
+        },
+        naming=here,
+        prod_naming=in_prod,
+        planned=planned,
+        shown=Names(context.default_catalog, context.default_dialect),
     )
-    in_prod = Own(
-        environment=c.PROD,
-        catalog=catalog,
-        objects=tables,
-        described=frozenset(prod_views) | prod_schemas,
-        models=known,
-    )
-    as_prod = replace(
-        site, own=in_prod, naming=prod, deployable=DeployabilityIndex.all_deployable()
-    )
-    return site, as_prod
+    return site, replace(site, naming=in_prod)
 
 
-def _tables(planned: Planned, catalog: str) -> frozenset[Name]:
-    """The physical tables that the plan makes, and that prod does not read."""
-    return frozenset(
-        parsed(snapshot.table_name(planned.deployable.is_deployable(snapshot)), catalog)
-        for snapshot in planned.changed
-        if snapshot.is_model
-        and not snapshot.is_symbolic
-        and snapshot.version
-        and not planned.shares_prod_table(snapshot)
-    )
-
-
-def without_plan(models: Iterable[Any], dialect: str) -> Site:
+def without_plan(model: Any, dialect: str) -> Site:
     """Where there is no plan: the names of the project, of which none is an environment's own."""
-    catalogs = {str(model.default_catalog or "").lower() for model in models}
-    catalog = catalogs.pop() if len(catalogs) == 1 else ""
-    return Site(Own("the environment", catalog), default_dialect=dialect, gateways={})
+    return Site(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
