@@ -72,13 +72,15 @@ def built(shop: Shop) -> Shop:
 
 
 def test_statement__that_prod_has_is_told_as_standing(shop: Shop) -> None:
-    add(shop, "@IF(@runtime_stage = 'promoting', SELECT 1)")
-    add(shop, "@IF(@runtime_stage = 'auditing', INSERT INTO ops.log SELECT 1 AS x)")
+    add(shop, f"@IF(@runtime_stage = 'auditing', {LOG})")
     add(shop, "ON_VIRTUAL_UPDATE_BEGIN; CREATE SCHEMA IF NOT EXISTS ops; ON_VIRTUAL_UPDATE_END")
     built(shop)
     change(shop)
 
-    assert seen(shop) == [("on-virtual-update", "blocker", "ops", True)]
+    assert seen(shop) == [
+        ("on-virtual-update", "blocker", "ops", True),
+        ("post-statement", "blocker", "ops.log", True),
+    ]
 
 
 def test_statement__changed_in_one_word_is_new(shop: Shop) -> None:

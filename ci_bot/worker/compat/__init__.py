@@ -17,7 +17,12 @@ from ci_bot.worker.compat.configuration import (
     scan_packages_once,
     state_is_shared,
 )
-from ci_bot.worker.compat.engine import executed_text, table_clauses
+from ci_bot.worker.compat.engine import (
+    executed_text,
+    rendered_around,
+    rendered_statement,
+    table_clauses,
+)
 from ci_bot.worker.compat.planner import (
     AuditListener,
     AuditOutcome,
@@ -95,6 +100,8 @@ __all__ = [
     "prod_interval_ends",
     "read_configs",
     "read_configs_without_state",
+    "rendered_around",
+    "rendered_statement",
     "scan_packages_once",
     "set_known_catalog",
     "state_adapter",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlmesh.core.engine_adapter import create_engine_adapter
+from sqlmesh.core.renderer import ExpressionRenderer
 
 
 @functools.cache
@@ -33,3 +34,30 @@ def table_clauses(model: Any, properties: Mapping[str, Any], dialect: str) -> st
         table_properties=dict(properties),
     )
     return executed_text(clauses, dialect) if clauses is not None else ""
+
+
+def rendered_statement(model: Any, tree: Any, **context: Any) -> list[Any] | None:
+    """One statement of a model as SQLMesh renders it (`_statement_renderer`).
+
+    Returns:
+        Trees, none where a condition leaves nothing; None where rendering must ask the engine.
+    """
+    rendered: list[Any] | None = model._statement_renderer(tree).render(**context)
+    return rendered
+
+
+def rendered_around(
+    item: Any, tree: Any, dialect: str, catalog: str | None, **context: Any
+) -> list[str] | None:
+    """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""
+    rendered = ExpressionRenderer(
+        tree,
+        dialect,
+        [],
+        jinja_macro_registry=item.jinja_macros,
+        python_env=item.python_env,
+        default_catalog=catalog,
+        quote_identifiers=False,
+        normalize_identifiers=False,
+    ).render(**context)
+    return None if rendered is None else [one.sql(dialect=dialect) for one in rendered]

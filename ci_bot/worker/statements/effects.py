@@ -108,10 +108,19 @@ class Own:
         """A name with its catalog."""
         return (self.catalog, *target) if len(target) == _FULL - 1 else target
 
+    def called(self, target: Name | None) -> set[str | None]:
+        """The names that a person may know an object by: its own, and its model's."""
+        if target is None:
+            return {None}
+        model = self.whose(self.full(target)[:_FULL])
+        return {self._plain(target), model} - {None}
+
     def told(self, target: Name) -> str:
         """A name without the default catalog, and whose table it is where that is known."""
+        name = self._plain(target)
         model = self.whose(self.full(target)[:_FULL])
+        return f"`{name}` of {model}" if model and model != name else f"`{name}`"
+
+    def _plain(self, target: Name) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
-        name = shown(target[1:] if known else target)
-        whose = f" of {model}" if model and model != name else ""
-        return f"`{name}`{whose}"
+        return shown(target[1:] if known else target)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ci_bot.contracts.plan import Severity
 from ci_bot.worker.statements.effects import Effect, Name, Own, shown
+from ci_bot.worker.statements.names import THIS_MODEL
 from ci_bot.worker.statements.reading import effects_of
 
 _VERBS = {
@@ -35,6 +36,8 @@ class Statement:
         dialect: of the engine.
         problem: why it cannot be rendered.
         part: the text is only a part of a statement that SQLMesh makes.
+        literal: in place of a text, what stands literally in the source. It counts where no
+            rendering does it: behind a condition on a date, say, which holds on some other day.
     """
 
     slot: str
@@ -44,9 +47,12 @@ class Statement:
     dialect: str
     problem: str = ""
     part: bool = False
+    literal: tuple[Effect, ...] | None = None
 
     @property
     def effects(self) -> tuple[Effect, ...]:
+        if self.literal is not None:
+            return self.literal
         if self.text is None:
             return (Effect("unknown", "statement", detail=self.problem),)
         found = effects_of(self.text, self.dialect)
@@ -71,6 +77,9 @@ class Judged:
     standing: bool = False
 
 
+Deed = tuple[str, str, str | None]
+
+
 def judged(statements: Iterable[Statement], own: Own) -> Iterator[Judged]:
     """What the statements of one place do outside the environment's own objects, or to them."""
     temporary: set[Name] = set()
@@ -85,6 +94,30 @@ def judged(statements: Iterable[Statement], own: Own) -> Iterator[Judged]:
                 yield Judged(statement, effect, severity, own.environment, said(effect, own))
 
 
+def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
+    """Action, kind and every name of the target, of all that statements do."""
+    return {
+        (effect.action, effect.kind, name)
+        for statement in statements
+        for effect in statement.effects
+        for name in own.called(effect.target)
+    }
+
+
+def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[Judged]:
+    """What stands literally in a place, writes elsewhere, and is in no rendering of it.
+
+    Args:
+        done: the deeds of all renderings.
+    """
+    for statement in literal:
+        for effect in statement.effects:
+            told = deeds([replace(statement, literal=(effect,))], own)
+            elsewhere = effect.target != THIS_MODEL and weight(effect, own) == "blocker"
+            if elsewhere and not told & done:
+                yield Judged(statement, effect, "blocker", own.environment, said(effect, own))
+
+
 def key(item: Judged) -> tuple[str, str]:
     """What two deeds must have in common to be the same one.
 
@@ -93,8 +126,9 @@ def key(item: Judged) -> tuple[str, str]:
     statement = item.statement
     if statement.text is None:
         return statement.slot, statement.source
-    deed = f"{item.effect.kind}\n{item.effect.detail}"
-    return statement.slot, deed if statement.part else statement.text
+    if statement.part:
+        return statement.slot, f"{item.effect.kind}\n{item.effect.detail}"
+    return statement.slot, statement.text
 
 
 def weight(effect: Effect, own: Own, temporary: Container[Name | None] = ()) -> Severity | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from ci_bot.errors import Refused
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
-from ci_bot.worker.statements import rendered, sites
+from ci_bot.worker.statements import parts, rendered, sites
 from ci_bot.worker.statements.effects import Own
-from ci_bot.worker.statements.judging import Judged, Statement, judged, key
+from ci_bot.worker.statements.judging import Deed, Judged, Statement, deeds, hidden, judged, key
 from ci_bot.worker.statements.sites import Site
 
 _CODES = {"code": "loads_code", "unknown": "unknown_statement"}
@@ -26,31 +27,23 @@ def judge_plan(context: Any, planned: Planned) -> list[Judged]:
     executed, so they are not looked at. Nothing asks the engine.
     """
     diff = planned.plan.context_diff
-    here, in_prod = sites.of_plan(context, planned)
+    both = sites.of_plan(context, planned)
     found: list[Judged] = []
     for snapshot in planned.changed:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
-        old_node = old.node if old is not None else None
-        for site in (here, in_prod):
-            # Environment names do not reach queries, so one rendering of them is enough.
-            inner = site is here
-            found += _of_node(snapshot.node, old_node, site, inner=inner)
-    for site in (here, in_prod):
-        found += _judged(
-            partial(_around, diff.environment_statements, site),
-            partial(_around, diff.previous_environment_statements, site),
-            partial(getattr, site, "own"),
-        )
-    return _once(found)
+        found += _of_node(snapshot.node, old.node if old is not None else None, both)
+    now = partial(_around, diff.environment_statements)
+    then = partial(_around, diff.previous_environment_statements)
+    return [*found, *_judged(now, then, attrgetter("own"), both)]
 
 
 def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[Judged]:
     """The same without a plan, for (model, model of prod or None): names stay the project's."""
-    found: list[Judged] = []
-    for model, old in pairs:
-        site = sites.without_plan(model, dialect or model.dialect)
-        found += _of_node(model, old, site, inner=True)
-    return _once(found)
+    return [
+        item
+        for model, old in pairs
+        for item in _of_node(model, old, [sites.without_plan(model, dialect or model.dialect)])
+    ]
 
 
 def check_statements(context: Any, planned: Planned, names: Names) -> None:
@@ -74,21 +67,17 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
             )
 
 
-def _of_node(node: Any, old: Any, site: Site, *, inner: bool) -> list[Judged]:
-    return _judged(
-        partial(_inside, node, site, inner),
-        partial(_inside, old, site, inner),
-        partial(site.own_of, node),
-    )
+def _of_node(node: Any, old: Any, where: Sequence[Site]) -> list[Judged]:
+    """One model or audit. Names of environments do not reach its query: one rendering is enough."""
 
+    def read(of: Any, site: Site) -> Iterator[Statement]:
+        if of is not None and of.is_audit:
+            yield from parts.of_standalone(of, site) if site is where[0] else ()
+        elif of is not None:
+            yield from rendered.of_model(of, site)
+            yield from parts.inside_model(of, site) if site is where[0] else ()
 
-def _inside(node: Any, site: Site, inner: bool) -> Iterator[Statement]:
-    if node is not None and node.is_audit:
-        yield from rendered.of_standalone(node, site)
-    elif node is not None:
-        yield from rendered.of_model(node, site)
-        if inner:
-            yield from rendered.inside_model(node, site)
+    return _judged(partial(read, node), partial(read, old), lambda s: s.own_of(node), where)
 
 
 def _around(items: Iterable[Any], site: Site) -> Iterator[Statement]:
@@ -97,22 +86,52 @@ def _around(items: Iterable[Any], site: Site) -> Iterator[Statement]:
 
 
 def _judged(
-    now: Callable[[], Iterable[Statement]],
-    then: Callable[[], Iterable[Statement]],
-    own: Callable[[], Own],
+    now: Callable[[Site], Iterable[Statement]],
+    then: Callable[[Site], Iterable[Statement]],
+    own: Callable[[Site], Own],
+    where: Sequence[Site],
 ) -> list[Judged]:
-    """What of `now` is worth telling.
+    """What of `now` is worth telling, in each environment; what two do is told once.
 
     What is own, and prod's side, `then`, are looked at only where something is done: there are
     projects of thousands of models, and most have no statements.
     """
-    statements = list(now())
-    if all(effect.action == "nothing" for each in statements for effect in each.effects):
-        return []
-    ours = own()
-    found = list(judged(statements, ours))
-    known = {key(item) for item in judged(then(), ours)} if found else set()
-    return [replace(item, standing=key(item) in known) for item in found]
+    found: list[Judged] = []
+    literal: list[Statement] = []
+    done: set[Deed] = set()
+    for site in where:
+        texts, literal = _sorted(now(site))
+        if literal or any(e.action != "nothing" for each in texts for e in each.effects):
+            ours = own(site)
+            done |= deeds(texts, ours)
+            found += _marked(judged(texts, ours), partial(_kept, then, site, ours))
+    if literal:
+        here = where[0]
+        found += _marked(hidden(literal, own(here), done), partial(_written, then, here))
+    return _once(found)
+
+
+def _sorted(statements: Iterable[Statement]) -> tuple[list[Statement], list[Statement]]:
+    """Those that were rendered, and what stands literally in their sources."""
+    every = list(statements)
+    return [s for s in every if s.literal is None], [s for s in every if s.literal is not None]
+
+
+def _marked(items: Iterable[Judged], known: Callable[[], set[tuple[str, str]]]) -> list[Judged]:
+    """The same, with what prod's version of the project does already marked as standing."""
+    found = list(items)
+    before = known() if found else set()
+    return [replace(item, standing=key(item) in before) for item in found]
+
+
+def _kept(
+    then: Callable[[Site], Iterable[Statement]], site: Site, own: Own
+) -> set[tuple[str, str]]:
+    return {key(item) for item in judged(_sorted(then(site))[0], own)}
+
+
+def _written(then: Callable[[Site], Iterable[Statement]], site: Site) -> set[tuple[str, str]]:
+    return {(statement.slot, statement.source) for statement in _sorted(then(site))[1]}
 
 
 def _once(found: Iterable[Judged]) -> list[Judged]:
@@ -122,5 +141,5 @@ def _once(found: Iterable[Judged]) -> list[Judged]:
         effect = item.effect
         target = effect.target if item.severity == "blocker" else None
         what = (effect.action, effect.kind, effect.detail, target)
-        kept.setdefault((item.statement.slot, item.statement.model, item.standing, what), item)
+        kept.setdefault((item.statement.slot, item.standing, what), item)
     return list(kept.values())

@@ -34,8 +34,8 @@ from ci_bot.worker.statements import names
 from ci_bot.worker.statements.effects import Effect, Own, unknown
 from ci_bot.worker.statements.judging import Judged, Statement, said, weight
 from ci_bot.worker.statements.properties import odd_format, odd_key
-from ci_bot.worker.statements.reading import literals_in, quiet
-from ci_bot.worker.statements.template import literals
+from ci_bot.worker.statements.reading import quiet
+from ci_bot.worker.statements.template import literal_parts, literals
 
 # Keys of configurations whose values are executed; the last are dbt's.
 _SLOTS = frozenset(
@@ -131,9 +131,7 @@ def _odd_properties(block: Any) -> Iterator[str]:
 
 
 def _piece(slot: str, model: str | None, tree: Any, dialect: str) -> _Piece:
-    if tree.key.startswith("jinja"):
-        return _Piece(slot, model, tree.name, tuple(literals(tree.name, dialect)), True)
-    effects, undecided = literals_in(tree, dialect)
+    effects, undecided = literal_parts(tree, dialect)
     return _Piece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 

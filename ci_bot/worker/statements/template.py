@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.statements.effects import Action, Effect, Name
 from ci_bot.worker.statements.names import THIS_MODEL
-from ci_bot.worker.statements.reading import literal_effects
+from ci_bot.worker.statements.reading import literal_effects, literals_in
 
 # Where a template puts in a value: a macro of SQLMesh, whose value is not known either.
 _VALUE = "@jinja_value"
@@ -36,6 +36,13 @@ _VERBS: dict[tuple[str, str], Action] = {
     ("CREATE", "TABLE"): "creates",
 }
 _BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
+
+
+def literal_parts(tree: Any, dialect: str) -> tuple[tuple[Effect, ...], bool]:
+    """What of an unrendered statement stands there literally, and whether rendering could add."""
+    if tree.key.startswith("jinja"):
+        return tuple(literals(tree.name, dialect)), True
+    return literals_in(tree, dialect)
 
 
 def literals(template: str, dialect: str) -> Iterator[Effect]:

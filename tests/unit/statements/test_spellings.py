@@ -142,9 +142,27 @@ QUIET = [
     "OPTIMIZE mart.a",
     "CREATE TEMPORARY VIEW v AS SELECT 1; DROP VIEW v",
     "CACHE TABLE v AS SELECT 1; DROP VIEW IF EXISTS v",
-    "@IF(FALSE, DROP TABLE shop.orders)",
     "@DEF(x, 1)",
 ]
+
+
+HIDDEN = [
+    "@IF(@start_ds = '1999-12-31', DROP TABLE shop.orders)",
+    "@IF(FALSE, INSERT INTO shop.orders SELECT 1)",
+    "JINJA_STATEMENT_BEGIN; {% if start_ds == '1999-12-31' %}DROP TABLE shop.orders{% endif %}; "
+    "JINJA_END",
+    "INSERT INTO @this_model SELECT 1; @IF(FALSE, INSERT INTO shop.orders SELECT 1)",
+    "ON_VIRTUAL_UPDATE_BEGIN; @IF(@runtime_stage = 'x', DROP VIEW shop.orders); "
+    "ON_VIRTUAL_UPDATE_END",
+    "@DEF(call, java_method('a', 'b')); @IF(FALSE, SELECT @call)",
+]
+
+
+@pytest.mark.parametrize("statement", HIDDEN)
+def test_branch__that_no_rendering_takes_counts(statement: str) -> None:
+    model = f"MODEL (name mart.a, kind FULL, dialect spark); SELECT 1 AS a; {statement};"
+
+    assert "blocker" in weights(model)
 
 
 @pytest.mark.parametrize("statement", OWN)
