@@ -37,7 +37,7 @@ from ci_bot.worker.planning import Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject
 from ci_bot.worker.recorder import Recorder
 from ci_bot.worker.review import place_of
-from ci_bot.worker.statements import check_statements
+from ci_bot.worker.statements.project import check_statements
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ci_bot.worker.drift import Drift
 from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.statements import judge_plan
+from ci_bot.worker.statements.project import judge_plan
 
 # A larger file is no configuration and no model; rules that look at seeds read their first part.
 MAX_FILE_BYTES = 4 * 1024 * 1024

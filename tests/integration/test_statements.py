@@ -11,7 +11,8 @@ from ci_bot.errors import Refused
 from ci_bot.worker import planning
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Wish
-from ci_bot.worker.statements import Judged, check_statements, judge_plan
+from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.project import check_statements, judge_plan
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ci_bot.worker.statements import Judged
+from ci_bot.worker.statements.judging import Judged
 
 ReadFile = Callable[[str], bytes | None]
 

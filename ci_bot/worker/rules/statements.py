@@ -13,7 +13,8 @@ from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sight import Sight
-from ci_bot.worker.statements import Judged, judge_models
+from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.project import judge_models
 
 STATEMENT = rule(
     "destructive-statement", "A statement destroys or writes data", "blocker", "change"

@@ -73,6 +73,10 @@ class Place:
             source = tree.sql(dialect=dialect)
             yield Statement(slot, self.model, source, None, dialect, part=part, literal=effects)
 
+    def unreadable(self, slot: str, source: str) -> Statement:
+        """A statement that is no SQL."""
+        return Statement(slot, self.model, source, None, self.dialect, "it cannot be parsed")
+
     def _text(self, tree: Any) -> str:
         return tree if isinstance(tree, str) else compat.executed_text(tree, self.dialect)
 

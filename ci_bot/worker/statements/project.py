@@ -8,6 +8,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from sqlglot.errors import SqlglotError
+
 from ci_bot.errors import Refused
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
@@ -120,7 +122,10 @@ def _sorted(statements: Iterable[Statement]) -> tuple[list[Statement], list[Stat
 def _marked(items: Iterable[Judged], known: Callable[[], set[tuple[str, str]]]) -> list[Judged]:
     """The same, with what prod's version of the project does already marked as standing."""
     found = list(items)
-    before = known() if found else set()
+    try:
+        before = known() if found else set()
+    except SqlglotError:  # an older version of SQLMesh stored what this one cannot parse
+        before = set()
     return [replace(item, standing=key(item) in before) for item in found]
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 
@@ -81,7 +82,12 @@ def around_plan(item: Any, site: Site) -> Iterator[Statement]:
     place = Place(None, site.default_dialect, code_of(item))
     for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
         for source in getattr(item, stage.value):
-            for tree in d.parse(source, default_dialect=place.dialect):
+            try:
+                trees = d.parse(source, default_dialect=place.dialect)
+            except SqlglotError:
+                yield place.unreadable(stage.value, source)
+                continue
+            for tree in trees:
                 render = partial(
                     compat.rendered_around,
                     item,

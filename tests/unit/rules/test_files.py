@@ -439,6 +439,29 @@ def test_environment_statement__that_was_there_is_told_and_no_more() -> None:
     assert "drops `x.y`" in found.evidence
 
 
+def test_statement__that_the_base_has_and_prod_has_not_is_for_a_person() -> None:
+    model = change({}, FILES).after['"spark_catalog"."mart"."revenue"']
+    own = Own("pr_1", "spark_catalog")
+    statement = Statement("post-statement", model.fqn, "DROP TABLE x.y", "DROP TABLE x.y", "spark")
+    inputs = change(FILES, FILES, judged=tuple(judged([statement], own)))
+
+    (own_doing,) = seen(inputs, "destructive-statement")
+    (from_base,) = seen(replace(inputs, from_base=frozenset({model.fqn})), "destructive-statement")
+
+    assert (own_doing.severity, from_base.severity) == ("blocker", "high")
+    assert "an apply is refused until prod has caught up" in from_base.evidence
+    assert own_doing.path == "models/revenue.sql"
+
+
+def test_statement__that_runs_in_prod_only_says_so() -> None:
+    sql = "INSERT INTO ops.log SELECT 1"
+    found = tuple(replace(item, environment="prod") for item in around(sql))
+
+    (told,) = seen(files({}, {}, judged=found))
+
+    assert "in prod, and not in a PR environment" in told.evidence
+
+
 AUDIT = "AUDIT (name a_total, dialect spark);\nSELECT * FROM @this_model WHERE amount < 0"
 AUDITED = {
     "models/o.sql": "MODEL (name stg.o, kind FULL, grain order_id, audits (a_total, not_null(columns := (order_id))));"
