@@ -255,6 +255,13 @@ def test_program__that_prod_runs_already_stands_when_the_query_changes(shop: Sho
 
     assert {(i.effect.action, i.standing) for i in judged(shop)} == {("code", True)}
 
+    other = PROGRAM.replace("getenv", "setProperty")
+    shop.edit("models/revenue.sql", "AS home", f"AS home, @IF(FALSE, {other}, 1) AS never")
+    assert {(i.effect.action, i.standing) for i in judged(shop)} == {
+        ("code", True),
+        ("code", False),
+    }
+
 
 # ------------------------------------------------------------------------------ what is its own
 

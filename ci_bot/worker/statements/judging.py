@@ -77,7 +77,7 @@ class Judged:
     standing: bool = False
 
 
-Deed = tuple[str, str, str | None]
+Deed = tuple[str, str, str, str | None]
 
 
 def judged(statements: Iterable[Statement], own: Own) -> Iterator[Judged]:
@@ -95,9 +95,9 @@ def judged(statements: Iterable[Statement], own: Own) -> Iterator[Judged]:
 
 
 def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
-    """Action, kind and every name of the target, of all that statements do."""
+    """Action, kind, detail and every name of the target, of all that statements do."""
     return {
-        (effect.action, effect.kind, name)
+        (effect.action, effect.kind, effect.detail, name)
         for statement in statements
         for effect in statement.effects
         for name in own.called(effect.target)
