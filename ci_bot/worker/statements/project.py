@@ -102,7 +102,8 @@ def _judged(
     literal: list[Statement] = []
     done: set[Deed] = set()
     for site in where:
-        texts, literal = _sorted(now(site))
+        texts, stands = _sorted(now(site))
+        literal = literal or stands  # the same wherever it is rendered for
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
             done |= deeds(texts, ours)
