@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import compat
+from ci_bot.worker.statements.effects import Action
 from ci_bot.worker.statements.judging import Statement
 from ci_bot.worker.statements.reading import quiet
 from ci_bot.worker.statements.template import literal_parts
 
 _BUILDING = (RuntimeStage.CREATING, RuntimeStage.EVALUATING)
 _JINJA = re.compile(r"\{\{|\{%|JINJA_", re.IGNORECASE)
+_DEEDS = frozenset(get_args(Action)) - {"nothing", "unknown"}
 _STAGE = re.compile(r"runtime_stage", re.IGNORECASE)
 
 
@@ -68,7 +70,9 @@ class Place:
     ) -> Iterator[Statement]:
         """What stands in a statement with macros or Jinja literally, whatever it renders to."""
         found, undecided = literal_parts(tree, dialect)
-        effects = tuple(e for e in found if e.action not in ("nothing", "unknown"))
+        # Inside a query no statement can be executed, whatever a macro's arguments hold.
+        counts = ("code",) if part else _DEEDS
+        effects = tuple(effect for effect in found if effect.action in counts)
         if undecided and effects:
             source = tree.sql(dialect=dialect)
             yield Statement(slot, self.model, source, None, dialect, part=part, literal=effects)
