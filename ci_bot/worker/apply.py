@@ -39,6 +39,7 @@ from ci_bot.worker.planning import Planned, Wish
 from ci_bot.worker.project import Clock, OpenProject
 from ci_bot.worker.recorder import Recorder
 from ci_bot.worker.review import place_of
+from ci_bot.worker.statements.project import check_statements
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class _Run:
         _check_window(planned, missing, self.names)
         stages = planning.stages_of(self.context, planned)
         guard.check_prod_untouched(planned, stages, self.names)
+        check_statements(self.context, planned, self.names)
         if not work and self._already_promoted(planned):
             return self._document("nothing_to_apply", reason_code="already_applied")
         return planned, history.of_work(work, self.ledger), stages

@@ -13,6 +13,7 @@ from ci_bot.worker.planning import Planned, category_of
 from ci_bot.worker.project import OpenProject
 from ci_bot.worker.rules import RuleInputs, reading
 from ci_bot.worker.rules.config_facts import ConfigFacts
+from ci_bot.worker.statements.project import judge_plan
 
 
 def rule_inputs(
@@ -51,6 +52,7 @@ def rule_inputs(
         config_before=config_before,
         config_after=ConfigFacts.of(context.config),
         statements=_statements(planned),
+        judged=tuple(judge_plan(context, planned)) if planned else (),
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         from_base=frozenset(

@@ -8,10 +8,13 @@ import duckdb
 import pytest
 import sqlmesh
 from sqlmesh.core import context_diff
+from sqlmesh.core import dialect as d
 from sqlmesh.core.config import DuckDBConnectionConfig
 from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.context import Context
-from sqlmesh.core.macros import macro
+from sqlmesh.core.environment import EnvironmentNamingInfo, EnvironmentStatements
+from sqlmesh.core.macros import RuntimeStage, macro
+from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.worker import compat
@@ -162,3 +165,60 @@ def test_throwaway_state_again__reads_what_another_process_has_closed(tmp_path: 
     state = compat.throwaway_state_again(tmp_path / "own.duckdb", context)
     assert state.get_versions().schema_version > 0
     assert state.get_environments() == []
+
+
+def test_executed_text__is_what_the_adapter_sends() -> None:
+    (tree,) = d.parse(
+        "SELECT a.`x y`, 'it' AS b FROM s.t AS a -- a comment", default_dialect="spark"
+    )
+
+    assert compat.executed_text(tree, "spark") == (
+        "SELECT `a`.`x y`, 'it' AS `b` FROM `s`.`t` AS `a`"
+    )
+
+
+def test_table_clauses__hold_format_and_properties() -> None:
+    model = load_sql_based_model(
+        d.parse(
+            "MODEL (name a.b, kind FULL, storage_format parquet, physical_properties (x = 'y'));"
+            "SELECT 1 AS c",
+            default_dialect="spark",
+        ),
+        dialect="spark",
+    )
+
+    text = compat.table_clauses(model, model.physical_properties, "spark")
+
+    assert text == "USING PARQUET TBLPROPERTIES ('x'='y')"
+    assert compat.table_clauses(model.copy(update={"storage_format": None}), {}, "spark") == ""
+
+
+def test_rendered_statement__tells_no_text_from_a_question_to_the_engine() -> None:
+    model = load_sql_based_model(
+        d.parse(
+            "MODEL (name a.b, kind FULL); SELECT 1 AS c; @IF(@runtime_stage = 'creating', DROP "
+            "TABLE @this_model)",
+            default_dialect="spark",
+        ),
+        dialect="spark",
+    )
+    (tree,) = model.post_statements
+
+    (dropped,) = compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.CREATING) or []
+
+    assert dropped.sql("spark") == "DROP TABLE `a`.`b`"
+    assert compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
+
+
+def test_rendered_around__is_sqlmeshs_own_text() -> None:
+    sql = "/* x */ INSERT INTO a.b SELECT 1, @this_env AS e"
+    item = EnvironmentStatements(before_all=[sql], after_all=[], python_env={})
+    (tree,) = d.parse(sql, default_dialect="spark")
+    context = {"environment_naming_info": EnvironmentNamingInfo(name="pr_1")}
+
+    ours = compat.rendered_around(
+        item, tree, "spark", None, **context, runtime_stage=RuntimeStage.BEFORE_ALL
+    )
+
+    assert ours == item.render_before_all("spark", **context)
+    assert "'pr_1'" in ours[0]

@@ -17,6 +17,12 @@ from ci_bot.worker.compat.configuration import (
     scan_packages_once,
     state_is_shared,
 )
+from ci_bot.worker.compat.engine import (
+    executed_text,
+    rendered_around,
+    rendered_statement,
+    table_clauses,
+)
 from ci_bot.worker.compat.loading import (
     ignore_files,
     load_error,
@@ -86,6 +92,7 @@ __all__ = [
     "default_catalog",
     "delete_environment_record",
     "environment_snapshots",
+    "executed_text",
     "executor_count",
     "expand_selection",
     "first_restatements",
@@ -114,6 +121,8 @@ __all__ = [
     "read_configs",
     "read_configs_without_state",
     "registries_kept",
+    "rendered_around",
+    "rendered_statement",
     "scan_packages_once",
     "set_known_catalog",
     "state_adapter",
@@ -122,6 +131,7 @@ __all__ = [
     "state_is_shared",
     "state_sync_on",
     "stored_snapshots",
+    "table_clauses",
     "throwaway_state",
     "throwaway_state_again",
     "whole_snapshots",

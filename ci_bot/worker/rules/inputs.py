@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_bot.worker.rules.config_facts import ConfigFacts
+from ci_bot.worker.statements.judging import Judged
 
 ReadFile = Callable[[str], bytes | None]
 
@@ -33,6 +34,8 @@ class RuleInputs:
         files_before, files_after: the text of a file on either side, None where it is not there.
         config_before, config_after: the configurations, where they are known.
         statements: environment statements (when, sql, change) of the plan.
+        judged: what the plan's statements do to others; None where there is no plan, and the
+            models' own are looked at under the names of the project.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
@@ -55,6 +58,7 @@ class RuleInputs:
     config_before: ConfigFacts | None = None
     config_after: ConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
+    judged: tuple[Judged, ...] | None = None
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from ci_bot.contracts.plan import Finding, Severity
 from ci_bot.worker.rules.changes import CHANGE_RULES
-from ci_bot.worker.rules.changes.exposure import exposed_by, statements_of
+from ci_bot.worker.rules.changes.exposure import exposed_by
 from ci_bot.worker.rules.config_facts import ConfigFacts
 from ci_bot.worker.rules.files import (
     FILE_RULES,
@@ -26,6 +26,7 @@ from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import CRASHED
 from ci_bot.worker.rules.sight import Sight, finding
+from ci_bot.worker.rules.statements import statements
 
 MOST_OF_ONE_RULE = 1_000
 # Rules that the plan, with its real intervals and batches, answers better.
@@ -104,7 +105,7 @@ def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Sight
 
 def _all(inputs: RuleInputs) -> Iterator[Sight]:
     queries = Queries()
-    yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
+    yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES, statements), inputs)
     changed = list(_safely_pairs(inputs, queries))
     for pair in changed:
         for change_rule in CHANGE_RULES:
@@ -154,7 +155,6 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
             yield from _safely(
                 partial(exposed_by, after, None, None, inputs), "personal-data-exposed", after
             )
-            yield from _safely(partial(statements_of, after, None), "destructive-statement", after)
 
 
 def _variables(config: ConfigFacts | None) -> frozenset[str] | None:

@@ -1,44 +1,31 @@
-"""SQL statements around models and environments: what they destroy, write or open up."""
+"""SQL statements that write, destroy or load what is not the environment's own."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlmesh.core import dialect as d
-
 from ci_bot.contracts.plan import Severity
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.pair import pairs, touched
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.queries import Queries
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sight import Sight
+from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.project import judge_models
 
-_DESTROYS = (exp.Drop, exp.TruncateTable, exp.Delete)
-_HARMLESS = re.compile(
-    r"^\s*(SET|CACHE|UNCACHE|ANALYZE|REFRESH|USE|COMMENT|SELECT|SHOW|DESCRIBE|WITH|CLEAR|RESET|"
-    r"MSCK|@DEF)\b",
-    re.IGNORECASE,
+STATEMENT = rule(
+    "destructive-statement", "A statement destroys or writes data", "blocker", "change"
 )
-_VERBS: tuple[tuple[str, Severity, str], ...] = (
-    (r"^\s*DROP\b", "blocker", "drops"),
-    (r"^\s*TRUNCATE\b", "blocker", "empties"),
-    (r"^\s*DELETE\b", "blocker", "deletes rows of"),
-    (r"^\s*VACUUM\b", "high", "removes old files of"),
-    (r"^\s*(UPDATE|MERGE|INSERT)\b", "blocker", "writes rows into"),
-    (r"^\s*ALTER\b", "high", "alters"),
-    (r"^\s*(GRANT|REVOKE)\b", "high", "changes rights on"),
-    (r"^\s*CREATE\s+OR\s+REPLACE\b(?!\s+TEMP)", "high", "replaces"),
-    (r"\bexpire_snapshots|remove_orphan_files|rollback_to", "high", "removes history of"),
+CODE = rule("code-in-sql", "SQL loads or runs a program", "blocker", "change")
+STANDING = rule(
+    "standing-statement", "A statement that prod has already writes elsewhere", "low", "change"
 )
 
-
-@dataclass(frozen=True)
-class Danger:
-    """What a statement does, in words, and how bad that is."""
-
-    what: str
-    severity: Severity
-    anchors: tuple[str, ...]
+_CONFIGS = ("config.yaml", "config.yml", "config.py")
+_AROUND = ("before_all", "after_all")
 
 
 def model_statements(model: Any) -> Iterator[tuple[str, str]]:
@@ -52,59 +39,93 @@ def model_statements(model: Any) -> Iterator[tuple[str, str]]:
             yield when, item.sql
 
 
-def judged(text: str, dialect: str) -> Danger | None:
-    """What is dangerous about one statement; None where nothing is.
+def statements(inputs: RuleInputs) -> Iterator[Sight]:
+    """What the statements of changed models, and those around every plan, do to others."""
+    for item in _judged(inputs):
+        if not item.standing:
+            yield _new(item, inputs)
+        elif item.severity == "blocker":
+            yield _standing(item, inputs)
 
-    Statements with macros are judged by their first word, because only running the macro would say
-    more.
-    """
-    if _HARMLESS.match(text):
-        return None
-    tree = _parsed(text, dialect)
-    for pattern, severity, what in _VERBS:
-        if re.search(pattern, text, re.IGNORECASE):
-            target = _target(tree)
-            scope = _scope_of(tree, text)
-            if scope == "temporary":
-                return None
-            named = f" `{target}`" if target else " something"
-            return Danger(f"{what}{named}{scope}", severity, _anchors(text))
-    nested = tree.find(*_DESTROYS) if tree is not None else None
-    if nested is not None:
-        return Danger(
-            f"destroys data inside `{text.split(maxsplit=1)[0]}`", "blocker", _anchors(text)
+
+def _judged(inputs: RuleInputs) -> tuple[Judged, ...]:
+    if inputs.judged is not None:
+        return inputs.judged
+    if not inputs.loaded:
+        return ()
+    changed = touched(inputs, pairs(inputs, Queries()))
+    after_and_before = ((after, before) for before, after in changed)
+    return tuple(judge_models(after_and_before, inputs.default_dialect))
+
+
+def _new(item: Judged, inputs: RuleInputs) -> Sight:
+    slot = item.statement.slot
+    severity: Severity = item.severity
+    told = f"New or changed in {slot}: it {item.said}."
+    if item.environment == "prod":
+        told += " It does so in prod, and not in a PR environment."
+    elif slot in _AROUND:
+        told += " It runs with every plan and every run."
+    elif severity == "blocker":
+        told += " It runs whenever the model is built, also in a PR environment."
+    if severity == "blocker" and item.statement.model in inputs.from_base:
+        severity = "high"
+        told += (
+            " The base branch has it already and prod has not; an apply is refused until prod has "
+            "caught up."
         )
-    return None
+    code = item.effect.action == "code"
+    return _sight(
+        CODE if code else STATEMENT,
+        told,
+        "the program is no longer called, or its owner runs it outside of the models"
+        if code
+        else "the statement is gone, or a person has run it once instead",
+        severity,
+        item,
+        inputs,
+    )
 
 
-def _parsed(text: str, dialect: str) -> Any:
-    try:
-        found = d.parse(text, default_dialect=dialect or None)
-    except (SqlglotError, ValueError, AttributeError):
-        return None
-    return found[0] if found else None
+def _standing(item: Judged, inputs: RuleInputs) -> Sight:
+    return _sight(
+        STANDING,
+        f"In {item.statement.slot}, as in prod already: it {item.said}.",
+        "nothing to do; it is not this change's doing, but it runs when a PR environment is built",
+        "low",
+        item,
+        inputs,
+    )
 
 
-def _target(tree: Any) -> str | None:
-    if tree is None:
-        return None
-    table = tree.find(exp.Table)
-    if table is None:
-        return None
-    name = ".".join(part.name for part in table.parts if part.name)
-    return name or None
+def _sight(
+    spec: Any, told: str, clears: str, severity: Severity, item: Judged, inputs: RuleInputs
+) -> Sight:
+    name = item.statement.model
+    model = inputs.after.get(name) if name is not None else None
+    words = item.statement.source.split()
+    anchors = (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
+    path, line = (None, None) if name is not None else around(inputs, item.statement.source)
+    return Sight(
+        spec,
+        told,
+        clears,
+        severity=severity,
+        model=model,
+        model_name=name,
+        anchors=anchors,
+        path=path,
+        line=line,
+    )
 
 
-def _scope_of(tree: Any, text: str) -> str:
-    if re.search(r"\bTEMP(ORARY)?\b", text, re.IGNORECASE):
-        return "temporary"
-    if re.search(r"\bCASCADE\b", text, re.IGNORECASE):
-        return " with everything in it"
-    if isinstance(tree, exp.Delete) and tree.args.get("where") is None:
-        return " (all of its rows)"
-    return ""
-
-
-def _anchors(text: str) -> tuple[str, ...]:
-    words = text.split()
-    return (" ".join(words[:3]), " ".join(words[:2])) if words else ()
+def around(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
+    """The place of a statement in a changed configuration; None where it is in none."""
+    words = sql.split()
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).name in _CONFIGS:
+            text = inputs.text_after(path)
+            if text is not None and words and words[0] in text:
+                anchors = (" ".join(words[:4]), " ".join(words[:2]), *_AROUND)
+                return path, line_of(text, anchors)
+    return None, None

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from ci_bot.secrets.files import credential_in
 from ci_bot.worker.rules.files import PROJECT_RULES
+from ci_bot.worker.statements.effects import Own
+from ci_bot.worker.statements.judging import Judged, Statement, judged
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
 
@@ -479,29 +481,67 @@ def test_configuration__that_does_not_parse_is_left_to_the_load() -> None:
 # -------------------------------------------------------------------- statements and audits
 
 
+def around(sql: str, *, standing: bool = False) -> tuple[Judged, ...]:
+    """What a before_all statement does to others, for an environment with a schema of its own."""
+    own = Own("pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")}))
+    statement = Statement("before_all", None, sql, sql, "spark")
+    return tuple(replace(item, standing=standing) for item in judged([statement], own))
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
         ("DROP SCHEMA IF EXISTS old CASCADE", {"destructive-statement": "blocker"}),
         ("TRUNCATE TABLE x.y", {"destructive-statement": "blocker"}),
         ("DELETE FROM x.y WHERE a = 1", {"destructive-statement": "blocker"}),
-        ("INSERT INTO log.runs SELECT 1", {"destructive-statement": "blocker"}),
-        ("GRANT SELECT ON SCHEMA mart TO analysts", {"destructive-statement": "high"}),
-        ("ALTER TABLE x.y ADD COLUMN z INT", {"destructive-statement": "high"}),
+        ("/* x */ INSERT INTO log.runs SELECT 1", {"destructive-statement": "blocker"}),
+        ("GRANT SELECT ON SCHEMA mart TO analysts", {"destructive-statement": "blocker"}),
+        ("GRANT SELECT ON SCHEMA mart__pr_1 TO analysts", {"destructive-statement": "high"}),
+        ("ALTER TABLE x.y ADD COLUMN z INT", {"destructive-statement": "blocker"}),
+        ("ADD JAR /x.jar", {"code-in-sql": "blocker"}),
         ("SET spark.sql.ansi.enabled = true", {"environment-statement": "medium"}),
         ("CREATE TEMPORARY VIEW t AS SELECT 1", {"environment-statement": "medium"}),
     ],
 )
 def test_environment_statement(sql: str, expected: dict[str, str]) -> None:
-    inputs = files({}, {}, statements=(("before_all", sql, "added"),))
+    inputs = files({}, {}, statements=(("before_all", sql, "added"),), judged=around(sql))
 
     assert rules(inputs) == expected
 
 
-def test_environment_statement__that_was_there_says_nothing() -> None:
-    inputs = files({}, {}, statements=(("before_all", "DROP TABLE x", "unchanged"),))
+def test_environment_statement__that_was_there_is_told_and_no_more() -> None:
+    sql = "DROP TABLE x.y"
+    inputs = files(
+        {}, {}, statements=(("before_all", sql, "unchanged"),), judged=around(sql, standing=True)
+    )
 
-    assert rules(inputs) == {}
+    (found,) = seen(inputs)
+
+    assert (found.rule, found.severity) == ("standing-statement", "low")
+    assert "drops `x.y`" in found.evidence
+
+
+def test_statement__that_the_base_has_and_prod_has_not_is_for_a_person() -> None:
+    model = change({}, FILES).after['"spark_catalog"."mart"."revenue"']
+    own = Own("pr_1", "spark_catalog")
+    statement = Statement("post-statement", model.fqn, "DROP TABLE x.y", "DROP TABLE x.y", "spark")
+    inputs = change(FILES, FILES, judged=tuple(judged([statement], own)))
+
+    (own_doing,) = seen(inputs, "destructive-statement")
+    (from_base,) = seen(replace(inputs, from_base=frozenset({model.fqn})), "destructive-statement")
+
+    assert (own_doing.severity, from_base.severity) == ("blocker", "high")
+    assert "an apply is refused until prod has caught up" in from_base.evidence
+    assert own_doing.path == "models/revenue.sql"
+
+
+def test_statement__that_runs_in_prod_only_says_so() -> None:
+    sql = "INSERT INTO ops.log SELECT 1"
+    found = tuple(replace(item, environment="prod") for item in around(sql))
+
+    (told,) = seen(files({}, {}, judged=found))
+
+    assert "in prod, and not in a PR environment" in told.evidence
 
 
 AUDIT = "AUDIT (name a_total, dialect spark);\nSELECT * FROM @this_model WHERE amount < 0"

@@ -1,4 +1,4 @@
-"""The readers that rules stand on: types, places, Python code, audits, intervals, statements."""
+"""The readers that rules stand on: types, places, Python code, audits, intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.python_code import clock_calls_in, random_calls_in
 from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import SPECS
-from ci_bot.worker.rules.statements import judged
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
 
@@ -243,34 +242,6 @@ def test_bounds(query: str, lower: bool, upper: bool) -> None:
     bounds = bounds_of(made)
 
     assert (bounds.lower, bounds.upper) == (lower, upper)
-
-
-# ----------------------------------------------------------------------------------- statements
-
-
-@pytest.mark.parametrize(
-    ("sql", "severity"),
-    [
-        ("DROP TABLE a.b", "blocker"),
-        ("drop view if exists a.b", "blocker"),
-        ("DELETE FROM a.b", "blocker"),
-        ("MERGE INTO a.b USING c ON a = b WHEN MATCHED THEN DELETE", "blocker"),
-        ("VACUUM a.b RETAIN 0 HOURS", "high"),
-        ("CALL system.expire_snapshots('a.b')", "high"),
-        ("REVOKE SELECT ON TABLE a.b FROM x", "high"),
-        ("CREATE OR REPLACE TABLE a.b AS SELECT 1", "high"),
-        ("CREATE OR REPLACE TEMPORARY VIEW b AS SELECT 1", None),
-        ("ANALYZE TABLE a.b COMPUTE STATISTICS", None),
-        ("SET x = 1", None),
-        ("CACHE TABLE a.b", None),
-        ("@grant_to_readers()", None),
-        ("SELECT 'DROP TABLE a.b'", None),
-    ],
-)
-def test_statement(sql: str, severity: str | None) -> None:
-    danger = judged(sql, "spark")
-
-    assert (danger.severity if danger else None) == severity
 
 
 # ------------------------------------------------------------------------- rules with more needs

@@ -37,7 +37,6 @@ CHANGE_RULES: tuple[ChangeRule, ...] = (
     storage.merge_logic,
     exposure.grants,
     exposure.personal_data,
-    exposure.statements,
     forward.destructive,
     joins.changed,
     joins.may_multiply,

@@ -1,8 +1,7 @@
-"""Who may see what, and statements that do more than compute a table."""
+"""Who may see what."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,15 +11,9 @@ from ci_bot.worker.rules.personal import exposed
 from ci_bot.worker.rules.queries import short
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sight import Sight, names
-from ci_bot.worker.rules.statements import Danger, judged, model_statements
 
 GRANTS = rule("grants-changed", "Rights on the model change", "high", "change")
 PERSONAL = rule("personal-data-exposed", "Personal data reach a model", "high", "change")
-STATEMENT = rule(
-    "destructive-statement", "A statement destroys or writes data", "blocker", "change"
-)
-
-_OWN = re.compile(r"@this_model|\{\{\s*this\s*\}\}", re.IGNORECASE)
 
 
 def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
@@ -79,39 +72,3 @@ def exposed_by(after: Any, before: Any, pair: Pair | None, inputs: RuleInputs) -
         model=after,
         anchors=tuple(came),
     )
-
-
-def statements(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
-    """Statements before, after, or on the virtual update of a model."""
-    yield from statements_of(pair.after, pair.before)
-
-
-def statements_of(after: Any, before: Any) -> Iterator[Sight]:
-    """New statements of `after` that destroy or write something."""
-    known = {text for _, text in model_statements(before)} if before is not None else set()
-    for when, text in model_statements(after):
-        if text in known:
-            continue
-        danger = judged(text, after.dialect)
-        if danger is None:
-            continue
-        yield Sight(
-            STATEMENT,
-            f"A new {when} statement: {danger.what}."
-            + (
-                " It runs with every evaluation of the model, also when a PR environment is built."
-                if danger.severity == "blocker"
-                else ""
-            ),
-            "the statement is gone, or a person has run it once instead",
-            severity=_weight(danger, text),
-            model=after,
-            anchors=(*danger.anchors, *text.split()[:1]),
-        )
-
-
-def _weight(danger: Danger, text: str) -> Any:
-    """A statement on the model's own table is bad; one on another table is worse."""
-    if danger.severity == "blocker" and _OWN.search(text):
-        return "high"
-    return danger.severity

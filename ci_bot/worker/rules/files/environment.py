@@ -10,59 +10,40 @@ from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
-from ci_bot.worker.rules.changes.exposure import STATEMENT
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.queries import plain, short
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sight import Sight, names
-from ci_bot.worker.rules.statements import judged
+from ci_bot.worker.rules.statements import around
 
 ADDED = rule("environment-statement", "A statement around every plan changes", "medium", "project")
 STILL_READ = rule("removed-model-read", "A removed model is still read", "blocker", "project")
 RENAMED = rule("model-renamed", "A model gets another name", "high", "project")
 
 _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
-_CONFIGS = ("config.yaml", "config.yml", "config.py")
 
 
 def statements(inputs: RuleInputs) -> Iterator[Sight]:
     """before_all and after_all: they run with every plan and run, in PR environments too."""
+    told = {
+        (item.statement.slot, item.statement.source[:200])
+        for item in inputs.judged or ()
+        if not item.standing
+    }
     for when, sql, change in inputs.statements:
-        if change == "unchanged":
+        if change == "unchanged" or (change == "added" and (when, sql[:200]) in told):
             continue
-        path, line = _where(inputs, sql)
+        path, line = around(inputs, sql)
         shown = shortened(hide(sql), 200)
-        danger = judged(sql, inputs.default_dialect) if change == "added" else None
-        if danger is not None:
-            yield Sight(
-                STATEMENT,
-                f"New in {when}: {danger.what}. It runs with every plan and every run.",
-                "the statement is gone, or a person has run it once instead",
-                severity=danger.severity,
-                path=path,
-                line=line,
-            )
-        else:
-            yield Sight(
-                ADDED,
-                f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
-                "a reviewer agrees that it runs with every plan and every run",
-                path=path,
-                line=line,
-            )
-
-
-def _where(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
-    words = sql.split()
-    for path in inputs.changed_files or ():
-        if PurePosixPath(path).name in _CONFIGS:
-            text = inputs.text_after(path)
-            if text is not None and words and words[0] in text:
-                anchors = (" ".join(words[:4]), " ".join(words[:2]), "before_all", "after_all")
-                return path, line_of(text, anchors)
-    return None, None
+        yield Sight(
+            ADDED,
+            f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
+            "a reviewer agrees that it runs with every plan and every run",
+            path=path,
+            line=line,
+        )
 
 
 def standalone_audits(inputs: RuleInputs) -> Iterator[Sight]:

@@ -1,0 +1,126 @@
+"""What one SQL statement does to whom: the words that reading and judging share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Action = Literal[
+    "nothing",  # reads, or touches the session alone: temporary views, caches, harmless settings
+    "describes",  # statistics, comments, properties, indexes: no row and no column differs
+    "grants",  # who may do what
+    "writes",  # rows
+    "creates",
+    "replaces",
+    "alters",
+    "drops",
+    "directs",  # where unqualified names or files of later statements go
+    "code",  # loads or runs a program
+    "unknown",  # cannot be read, or is not on the list of what can be judged
+]
+
+# Names of tables, views and schemas, each part in lower case; the catalog comes first.
+Name = tuple[str, ...]
+_FULL = 3  # catalog, schema, object
+
+
+def shown(name: Name) -> str:
+    """A name as people write it."""
+    return ".".join(name)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that a statement does.
+
+    Attributes:
+        action: what sort of thing it is; it decides how it is judged.
+        kind: the statement's name, as in `INSERT` or `CREATE VIEW`.
+        target: the object that it does it to, with as many parts as the statement names; None where
+            it has none, or where the name is known only when it runs.
+        schema: the target is a schema, and not an object in one.
+        detail: what a reader must know besides, as in a function's name.
+    """
+
+    action: Action
+    kind: str
+    target: Name | None = None
+    schema: bool = False
+    detail: str = ""
+
+    @property
+    def told(self) -> str:
+        """The effect without its target: kind, and detail where there is one."""
+        return f"{self.kind}: {self.detail[:200]}" if self.detail else self.kind
+
+
+def unknown(kind: str, why: str) -> Effect:
+    """A statement that nobody can vouch for."""
+    return Effect("unknown", kind, detail=why)
+
+
+def nobodys(name: Name) -> None:
+    """For where no object is known to belong to a model."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a statement may change: the environment's own objects.
+
+    Attributes:
+        environment: its name, for messages.
+        catalog: the catalog of names that do not say one.
+        schemas: (catalog, schema) of schemas that hold nothing but this environment's views.
+        objects: tables and views, with catalog and schema.
+        described: objects and schemas of which only statistics, comments, properties and rights may
+            change.
+        whose: the model that an object belongs to, where that is known; for messages.
+    """
+
+    environment: str
+    catalog: str
+    schemas: frozenset[Name] = frozenset()
+    objects: frozenset[Name] = frozenset()
+    described: frozenset[Name] = frozenset()
+    whose: Callable[[Name], str | None] = nobodys
+
+    def holds(self, effect: Effect) -> bool:
+        """Whether the target of `effect` is the environment's own."""
+        target = effect.target
+        if target is None:
+            return False
+        only_described = effect.action in ("describes", "grants")
+        if effect.schema:
+            full = target if len(target) > 1 else (self.catalog, *target)
+            return full in self.schemas or (only_described and full in self.described)
+        full = self.full(target)
+        if target in self.objects:
+            return True
+        if len(full) < _FULL:
+            return False  # the session's current schema is anything
+        if only_described and full[:_FULL] in self.described:
+            return True
+        # A fourth part is a branch or a metadata table of the same table.
+        return full[:_FULL] in self.objects or (len(full) == _FULL and full[:2] in self.schemas)
+
+    def full(self, target: Name) -> Name:
+        """A name with its catalog."""
+        return (self.catalog, *target) if len(target) == _FULL - 1 else target
+
+    def called(self, target: Name | None) -> set[str | None]:
+        """The names that a person may know an object by: its own, and its model's."""
+        if target is None:
+            return {None}
+        model = self.whose(self.full(target)[:_FULL])
+        return {self._plain(target), model} - {None}
+
+    def told(self, target: Name) -> str:
+        """A name without the default catalog, and whose table it is where that is known."""
+        name = self._plain(target)
+        model = self.whose(self.full(target)[:_FULL])
+        return f"`{name}` of {model}" if model and model != name else f"`{name}`"
+
+    def _plain(self, target: Name) -> str:
+        known = len(target) > _FULL - 1 and target[0] == self.catalog
+        return shown(target[1:] if known else target)

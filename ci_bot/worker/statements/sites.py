@@ -1,0 +1,237 @@
+"""The environments that statements are rendered for: the pull request's, and prod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from sqlglot import exp
+from sqlmesh.core import constants as c
+from sqlmesh.core.environment import EnvironmentNamingInfo
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
+from sqlmesh.core.snapshot.definition import to_view_mapping
+
+from ci_bot.worker.names import Names
+from ci_bot.worker.planning import Planned
+from ci_bot.worker.statements import names
+from ci_bot.worker.statements.effects import Name, Own
+
+
+@dataclass(frozen=True)
+class Site:
+    """One environment with all that rendering for it needs.
+
+    Without a plan there are no snapshots, and names stay those of the project.
+
+    Attributes:
+        catalog: of names that do not say one; empty where there are no catalogs.
+        default_dialect: of the engine.
+        gateways: dialects of other gateways' engines, by the gateway's name.
+        naming: how the environment names its views; `prod_naming` is how prod does.
+        shown: how models are called in messages.
+    """
+
+    catalog: str
+    default_dialect: str
+    gateways: Mapping[str, str] = field(default_factory=dict)
+    naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
+    prod_naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
+    planned: Planned | None = None
+    shown: Names = field(default_factory=lambda: Names(None, None))
+
+    def dialect_of(self, model: Any) -> str:
+        """The dialect of the engine that runs a model's statements."""
+        return self.gateways.get(model.gateway or "", self.default_dialect)
+
+    @cached_property
+    def by_name(self) -> dict[str, Snapshot]:
+        snapshots = self.planned.snapshots.values() if self.planned is not None else ()
+        return {snapshot.name: snapshot for snapshot in snapshots}
+
+    @cached_property
+    def deployable(self) -> DeployabilityIndex:
+        if self.planned is None or not self.naming.is_dev:
+            return DeployabilityIndex.all_deployable()
+        return self.planned.deployable
+
+    @cached_property
+    def _times(self) -> dict[str, Any]:
+        if self.planned is None:
+            return {}
+        window = self.planned.window
+        return {"start": window.start, "end": window.end, "execution_time": window.execution_time}
+
+    def evaluation(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
+        """What SQLMesh renders the statements around a model's query with.
+
+        The engine is left out, so that no macro can ask it anything, and nothing is written.
+
+        Args:
+            others: the models besides whose names may lead to tables; None for all that it reads,
+                of which there can be many.
+        """
+        snapshot = self.by_name.get(name)
+        if snapshot is None:
+            return {}
+        read = [name, *(parent.name for parent in snapshot.parents)]
+        return {
+            **self._times,
+            "snapshot": snapshot,
+            "snapshots": self._among(read, name, others),
+            "deployability_index": self.deployable,
+        }
+
+    def promotion(self, name: str, others: Iterable[str] | None = None) -> dict[str, Any]:
+        """What SQLMesh renders the statements on a model's virtual update with; see above."""
+        if name not in self.by_name:
+            return {}
+        found = self._among(self.by_name, name, others)
+        views = to_view_mapping(
+            found.values(),
+            self.naming,
+            default_catalog=self.catalog or None,
+            dialect=self.default_dialect,
+        )
+        return {
+            **self._times,
+            "snapshots": found,
+            "deployability_index": self.deployable,
+            "table_mapping": views,
+        }
+
+    def _among(
+        self, possible: Iterable[str], name: str, others: Iterable[str] | None
+    ) -> dict[str, Snapshot]:
+        wanted = None if others is None else {name, *others}
+        return {
+            one: self.by_name[one]
+            for one in possible
+            if one in self.by_name and (wanted is None or one in wanted)
+        }
+
+    def around(self) -> dict[str, Any]:
+        """What SQLMesh renders the statements around a plan with."""
+        return {
+            **self._times,
+            "snapshots": self.by_name,
+            "environment_naming_info": self.naming,
+        }
+
+    def view(self, snapshot: Snapshot) -> Name:
+        """The view of a model in this environment."""
+        name, dialect = snapshot.qualified_view_name, self.default_dialect
+        parts = (
+            name.catalog_for_environment(self.naming, dialect=dialect) or self.catalog,
+            name.schema_for_environment(self.naming, dialect=dialect),
+            name.table_name_for_environment(self.naming, dialect=dialect),
+        )
+        return tuple(part.lower() for part in parts)
+
+    def table(self, snapshot: Snapshot) -> Name:
+        """What `@this_model` stands for: of a forward-only change the preview, not prod's table."""
+        if not snapshot.is_model or not snapshot.version:
+            return self.parsed(snapshot.name)
+        return self.parsed(snapshot.table_name(self.deployable.is_representative(snapshot)))
+
+    def parsed(self, name: str) -> Name:
+        """A name in SQLMesh's own form, as ours; with its catalog, where there are any."""
+        table = exp.to_table(name)
+        found = names.of_table(table) or (name.lower(),)
+        return found if table.catalog else (self.catalog, *found)
+
+    @cached_property
+    def own(self) -> Own:
+        """What statements of the project may change in this environment."""
+        if self.planned is None:
+            return Own("the environment", self.catalog)
+        models = [s for s in self.by_name.values() if s.is_model and not s.is_symbolic]
+        prod = replace(self, naming=self.prod_naming)
+        prod_views = {prod.view(snapshot) for snapshot in models}
+        prod_schemas = {view[:2] for view in prod_views}
+        own = Own(self.naming.name, self.catalog, whose=_Owners((self, prod)).get)
+        tables = self._tables_of_the_plan()
+        if not self.naming.is_dev:
+            return replace(own, objects=tables, described=frozenset(prod_views | prod_schemas))
+        views = {self.view(snapshot) for snapshot in models}
+        return replace(
+            own,
+            # A schema that also holds prod's views is nobody's own; there, each view is.
+            schemas=frozenset({view[:2] for view in views} - prod_schemas),
+            objects=frozenset(views | tables) - prod_views,
+        )
+
+    def own_of(self, node: Any) -> Own:
+        """What the statements of one model may change: its own table and view, too."""
+        snapshot = self.by_name.get(node.fqn if node.is_model else node.name)
+        if snapshot is None:
+            return replace(self.own, objects=frozenset({self.parsed(node.fqn)}))
+        mine = {self.table(snapshot)}
+        if not self.naming.is_dev and snapshot.is_model:
+            mine.add(self.view(snapshot))
+        return replace(self.own, objects=self.own.objects | mine)
+
+    def _tables_of_the_plan(self) -> frozenset[Name]:
+        """The physical tables that the plan makes, and that prod does not read."""
+        planned = self.planned
+        return frozenset(
+            self.parsed(snapshot.table_name(planned.deployable.is_deployable(snapshot)))
+            for snapshot in (planned.changed if planned is not None else ())
+            if planned is not None
+            and snapshot.is_model
+            and not snapshot.is_symbolic
+            and snapshot.version
+            and not planned.shares_prod_table(snapshot)
+        )
+
+
+class _Owners:
+    """The model of each table and view, looked up when a message asks for the first."""
+
+    def __init__(self, sites: tuple[Site, ...]) -> None:
+        self._sites = sites
+
+    def get(self, name: Name) -> str | None:
+        return self._known.get(name)
+
+    @cached_property
+    def _known(self) -> dict[Name, str]:
+        found = {}
+        for site in self._sites:
+            for snapshot in site.by_name.values():
+                if snapshot.is_model and not snapshot.is_symbolic:
+                    shown = site.shown.of(snapshot.name)
+                    found[site.view(snapshot)] = found[site.table(snapshot)] = shown
+        return found
+
+
+def of_plan(context: Any, planned: Planned) -> tuple[Site, Site]:
+    """The pull request's environment, and prod with the same project."""
+    here = planned.plan.environment.naming_info
+    in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
+        context.config.environment_catalog_mapping,
+        name=c.PROD,
+        suffix_target=here.suffix_target,
+        normalize_name=here.normalize_name,
+        gateway_managed=here.gateway_managed,
+    )
+    site = Site(
+        catalog=str(context.default_catalog or "").lower(),
+        default_dialect=str(context.engine_adapter.dialect),
+        gateways={
+            name: str(gateway.connection.DIALECT)
+            for name, gateway in context.config.gateways.items()
+            if gateway.connection is not None
+        },
+        naming=here,
+        prod_naming=in_prod,
+        planned=planned,
+        shown=Names(context.default_catalog, context.default_dialect),
+    )
+    return site, replace(site, naming=in_prod)
+
+
+def without_plan(model: Any, dialect: str) -> Site:
+    """Where there is no plan: the names of the project, of which none is an environment's own."""
+    return Site(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
