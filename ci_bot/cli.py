@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ci_bot import __version__
+from ci_bot.contracts.environment import UnfitName, check_prefix
 from ci_bot.errors import EXIT_BAD_INPUT, BotError
 
 if TYPE_CHECKING:
@@ -44,6 +45,24 @@ _WORKER_ENV = click.option(
     "--worker-env",
     default="",
     help="Names and PREFIX_* of variables that the project may see, separated by blanks.",
+)
+
+
+def _is_prefix(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    try:
+        return check_prefix(value)
+    except UnfitName as error:
+        raise click.BadParameter(f"{error.message} {error.hint}") from None
+
+
+_PREFIX = click.option(
+    "--environment-prefix", default="pr", show_default=True, callback=_is_prefix, metavar="WORD"
+)
+_CLAIM = click.option(
+    "--claim",
+    is_flag=True,
+    help="It is yours although no record of this action says so, or says that it is another "
+    "repository's.",
 )
 
 
@@ -97,6 +116,7 @@ def review(**options: Any) -> None:
 @click.option("--forward-only", is_flag=True)
 @click.option("--include-unmodified", is_flag=True, help="Views for unmodified models, too.")
 @click.option("--allow-destructive", multiple=True, metavar="M")
+@_CLAIM
 @_WORKER_ENV
 @_OUTPUT
 @_FORMAT
@@ -111,7 +131,7 @@ def apply(**options: Any) -> None:
 @_PROJECT
 @_GATEWAY
 @click.option("--environment", required=True, help="The environment to remove, such as pr_17.")
-@click.option("--environment-prefix", default="pr", show_default=True)
+@_PREFIX
 @click.option(
     "--reclaim",
     type=click.Choice(["auto", "never", "always"]),
@@ -120,6 +140,7 @@ def apply(**options: Any) -> None:
     help="What happens to the physical tables of a PR that was not merged.",
 )
 @click.option("--merged/--unmerged", default=None, help="How the PR ended.")
+@_CLAIM
 @_WORKER_ENV
 @_OUTPUT
 @_FORMAT
@@ -133,7 +154,7 @@ def cleanup(**options: Any) -> None:
 @commands.command()
 @_PROJECT
 @_GATEWAY
-@click.option("--environment-prefix", default="pr", show_default=True)
+@_PREFIX
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @click.option(
     "--max-deletions",

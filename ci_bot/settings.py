@@ -15,6 +15,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ci_bot.activity import MODES, Mode
+from ci_bot.contracts.environment import is_prefix
 from ci_bot.errors import BadInput
 
 Baseline = Literal["auto", "state", "base-branch"]
@@ -89,6 +90,12 @@ def _matching(pattern: str, what: str) -> Callable[[str], str]:
     return parse
 
 
+def _prefix(value: str) -> str:
+    if not is_prefix(value.strip()):
+        raise ValueError("must be lower case letters, digits and `_`, a letter first")
+    return value.strip()
+
+
 def _input(default: Any, parse: Callable[[str], Any]) -> Any:
     return field(default=default, metadata={"parse": parse})
 
@@ -101,9 +108,7 @@ class Inputs:
     project: tuple[str, ...] = _input((".",), _lines)
     gateway: str | None = _input(None, _text)
     mode: Mode = _input("auto", _one_of(*MODES))
-    environment_prefix: str = _input(
-        "pr", _matching(r"[a-z][a-z0-9_]{0,30}", "must be lower case letters, digits and `_`")
-    )
+    environment_prefix: str = _input("pr", _prefix)
     baseline: Baseline = _input("auto", _one_of("auto", "state", "base-branch"))
     requirements: str | None = _input(None, _text)
     worker_env: str = _input("", str)
@@ -246,8 +251,3 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
 def _digits(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004
-
-
-def environment_name(prefix: str, number: int) -> str:
-    """The name of a pull request's environment: never from a branch or a title."""
-    return f"{prefix}_{int(number)}"

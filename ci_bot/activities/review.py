@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import ci_bot
+from ci_bot.activities.names import bad_input
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
+from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import BaselineChoice, Owner, ReviewAsk
 from ci_bot.contracts.plan import (
@@ -186,13 +188,13 @@ def _ask(
     base: list[str],
     before: str | None,
 ) -> ReviewFacts | Failure:
-    return bench.review(
-        ReviewAsk(
+    try:
+        ask = ReviewAsk(
             projects=bench.project_directories,
             gateway=bench.gateway,
             workplace=bench.workplace,
             owner=options.owner,
-            environment=options.environment,
+            environment=for_review(options.environment),
             baseline=baseline,
             base_projects=base,
             before_dir=before,
@@ -202,7 +204,9 @@ def _ask(
             end=options.end,
             executor_hour_price=options.executor_hour_price,
         )
-    )
+    except UnfitName as error:
+        raise bad_input(error) from error
+    return bench.review(ask)
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:

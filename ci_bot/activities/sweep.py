@@ -16,6 +16,7 @@ from ci_bot.activities.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.bench import Bench, owner
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.messages import ListAsk, SweepAsk
 from ci_bot.contracts.sweep import SweepDocument, SweepReport, SweepTarget
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, WorkerFailed
@@ -133,7 +134,11 @@ def _remove(
         environment_prefix=options.environment_prefix,
         reclaim=options.reclaim,
         targets=[
-            SweepTarget(environment=row.environment, pr_number=row.number or 0, merged=row.merged)
+            SweepTarget(
+                environment=EnvironmentName(row.environment),
+                pr_number=row.number or 0,
+                merged=row.merged,
+            )
             for row in chosen
         ],
     )
