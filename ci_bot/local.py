@@ -86,6 +86,7 @@ def apply_locally(
     forward_only: bool,
     include_unmodified: bool,
     allow_destructive: tuple[str, ...],
+    claim: bool,
     worker_env: str,
     output: Path | None,
     form: Format,
@@ -97,6 +98,7 @@ def apply_locally(
             applying.ApplyOptions(
                 environment=environment,
                 owner=owner(run_owner(None, origin_of(bench))),
+                claim=claim,
                 plan_id=plan_id,
                 flags=PlanFlags(
                     forward_only=forward_only,
@@ -128,6 +130,7 @@ def cleanup_locally(
     environment_prefix: str,
     reclaim: str,
     merged: bool | None,
+    claim: bool,
     worker_env: str,
     output: Path | None,
     form: Format,
@@ -142,6 +145,7 @@ def cleanup_locally(
                 owner=owner(run_owner(None, origin_of(bench))),
                 reclaim=reclaim,  # type: ignore[arg-type]  # click offers its three values only
                 merged=merged,
+                claim=claim,
             ),
         )
         done = document.result in ("removed", "nothing_to_do")
