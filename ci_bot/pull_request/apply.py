@@ -14,6 +14,7 @@ from ci_bot.bench import Bench, Listener, owner
 from ci_bot.commands import Apply as ApplyCommand
 from ci_bot.contracts.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.comment import Marker
+from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.identity import PlanIdentity
 from ci_bot.contracts.messages import Progress as WorkerProgress
 from ci_bot.contracts.report import Report
@@ -215,8 +216,10 @@ def _apply(
             desk.try_post("cancelled", Facts.of(marker), render)
 
     bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
+    prefix = settings.inputs.environment_prefix
     options = applying.ApplyOptions(
-        environment=desk.template.environment,
+        environment=EnvironmentName.of(prefix, asked.number),
+        environment_prefix=prefix,
         owner=owner(
             settings.runner.repository,
             number=asked.number,
@@ -234,7 +237,9 @@ def _apply(
     except Cancelled:
         raise
     except BotError as error:
-        return applying.failed_document(failure_of(error, "apply"), environment=options.environment)
+        return applying.failed_document(
+            failure_of(error, "apply"), environment=options.environment, plan_id=marker.plan
+        )
 
 
 def _reviewed(marker: Marker, desk: Desk, github: GitHub) -> PlanIdentity | None:
@@ -350,9 +355,11 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
 
 
 def _tell(desk: Desk, document: ApplyDocument) -> None:
-    built = len(document.models)
+    built = f"{len(document.models)} models built" if document.models else "Nothing left to build"
+    missing = document.evidence_missing
     summary = (
-        f"{built} models built, {len(document.views)} views resolve."
+        f"{built}, {len(document.views)} views resolve."
+        + (f" Evidence not collected: {missing}." if missing else "")
         if document.result == "applied"
         else (document.failure.message if document.failure else "The apply failed.")
     )
