@@ -84,6 +84,14 @@ _TIMEOUT = _option(
 )
 
 
+_CLAIM = _option(
+    "--claim",
+    is_flag=True,
+    help="It is yours although no record of this action says so, or says that it is another "
+    "repository's.",
+)
+
+
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 @verbose_option
@@ -196,6 +204,7 @@ def review(**options: Any) -> None:
     help="A model whose destructive schema change is allowed; repeatable.",
 )
 @_PYTHON_PATH
+@_CLAIM
 @_WORKER_ENV
 @_TIMEOUT
 @_OUTPUT
@@ -226,6 +235,7 @@ def apply(**options: Any) -> None:
 )
 @_option("--merged/--unmerged", default=None, help="How the PR ended.")
 @_PYTHON_PATH
+@_CLAIM
 @_WORKER_ENV
 @_TIMEOUT
 @_OUTPUT

@@ -106,6 +106,7 @@ def apply_locally(
     include_unmodified: bool,
     allow_destructive: tuple[str, ...],
     python_path: tuple[str, ...],
+    claim: bool,
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
@@ -121,6 +122,7 @@ def apply_locally(
             applying.ApplyOptions(
                 environment=environment,
                 owner=owner(run_owner(None, origin_of(bench))),
+                claim=claim,
                 plan_id=plan_id,
                 flags=PlanFlags(
                     forward_only=forward_only,
@@ -154,6 +156,7 @@ def cleanup_locally(
     reclaim: str,
     merged: bool | None,
     python_path: tuple[str, ...],
+    claim: bool,
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
@@ -172,6 +175,7 @@ def cleanup_locally(
                 owner=owner(run_owner(None, origin_of(bench))),
                 reclaim=reclaim,  # type: ignore[arg-type]  # click offers its three values only
                 merged=merged,
+                claim=claim,
             ),
         )
         raise_bad_input(document.failure)

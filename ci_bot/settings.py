@@ -198,8 +198,3 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
 def _digits(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004
-
-
-def environment_name(prefix: str, number: int) -> str:
-    """The name of a pull request's environment: never from a branch or a title."""
-    return f"{prefix}_{int(number)}"

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ci_bot.contracts.environment import is_prefix
+
 Parse = Callable[[str], Any]
 
 LONGEST_TEXT = 1_000
@@ -142,6 +144,14 @@ def matching(pattern: str, what: str) -> Callable[[str], str]:
 
 
 plan_id = matching(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")
-environment_prefix = matching(r"[a-z][a-z0-9_]{0,30}", "must be lower case letters, digits and `_`")
+
+
+def environment_prefix(value: str) -> str:
+    """What environments of pull requests are called, before `_<number>`."""
+    if not is_prefix(value.strip()):
+        raise ValueError("must be lower case letters, digits and `_`, a letter first")
+    return value.strip()
+
+
 intervals = whole(0, MOST_INTERVALS)
 minutes = whole(1, MOST_MINUTES)

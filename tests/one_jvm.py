@@ -50,6 +50,7 @@ class OneJvm:
         self._scratch = scratch
         self._count = 0
         self.progress: list[str] = []
+        self.kept: list[AnyAnswer] = []
 
     def apply(self, environment: str, **fields: Any) -> ApplyDocument:
         answer = self.ask(ApplyAsk(environment=environment, **self._place(environment), **fields))
@@ -87,10 +88,21 @@ class OneJvm:
         return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
 
     def ask(self, ask: AnyAsk) -> AnyAnswer:
-        """Any request; `progress` has what was told meanwhile."""
+        """Any request. `progress` has what was told meanwhile, and `kept` what would have been the
+        answer if the worker had ended at one of these steps."""
         told = self._step("ask", ask=ask.to_json())
         self.progress = told["progress"]
+        self.kept = [ANSWER.validate_json(document) for document in told["kept"]]
         return ANSWER.validate_json(told["answer"])
+
+    def meanwhile(self, words: str, step: str, **arguments: Any) -> None:
+        """Another step, in the middle of the next request: where its progress says so. Several come
+        one after the other."""
+        self._step("meanwhile", words=words, then=step, arguments=arguments)
+
+    def plan_by_hand(self, environment: str) -> None:
+        """An environment that a person makes with plain SQLMesh, which no ledger knows of."""
+        self._step("plan_by_hand", environment=environment)
 
     def sql(self, *statements: str) -> list[list[list[str]]]:
         """The rows of each statement, as text."""
@@ -159,6 +171,8 @@ class _Serving:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._told: list[str] = []
+        self._kept: list[str] = []
+        self._then: list[tuple[str, str, dict[str, Any]]] = []
         self._prod: Any = None
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -166,8 +180,18 @@ class _Serving:
         result: dict[str, Any] = getattr(self, step)(**request)
         return result
 
+    def meanwhile(self, words: str, then: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        self._then.append((words, then, arguments))
+        return {}
+
     def progress(self, phase: str, message: str, **_: Any) -> None:
         self._told.append(f"{phase}: {message}")
+        if self._then and self._then[0][0] in self._told[-1]:
+            _, step, arguments = self._then.pop(0)
+            getattr(self, step)(**arguments)
+
+    def keep(self, document: Any) -> None:
+        self._kept.append(document.to_json())
 
     def answer(self, answer: Any) -> None:
         """What a sweep tells on the way; here only the last word counts."""
@@ -175,13 +199,13 @@ class _Serving:
     def ask(self, ask: str) -> dict[str, Any]:
         from ci_bot.worker.__main__ import failed, perform
 
-        self._told = []
+        self._told, self._kept = [], []
         request = ASK.validate_json(ask)
         try:
             answer = perform(request, self, self, lambda _words: None)  # type: ignore[arg-type]
         except Exception as error:
             answer = failed(error, request)
-        return {"answer": answer.to_json(), "progress": self._told}
+        return {"answer": answer.to_json(), "progress": self._told, "kept": self._kept}
 
     def sql(self, statements: list[str]) -> dict[str, Any]:
         from tests.projects.spark_sql import run
@@ -211,6 +235,28 @@ class _Serving:
         context.apply(plan)
         context.close()
         self._prod = None
+        return {}
+
+    def plan_by_hand(self, environment: str) -> dict[str, Any]:
+        context = self._context()
+        context.apply(context.plan_builder(environment, skip_tests=True).build())
+        context.close()
+        return {}
+
+    def move_prod(self, files: dict[str, str], until: str, unlink: str) -> dict[str, Any]:
+        """Somebody plans prod with other files of the project; and a file in the way goes."""
+        self.unlink(unlink)
+        before = {name: (self._project / name).read_text("utf-8") for name in files}
+        for name, text in files.items():
+            (self._project / name).write_text(text, "utf-8")
+        self.plan_prod(until)
+        self.apply_prod()
+        for name, text in before.items():
+            (self._project / name).write_text(text, "utf-8")
+        return {}
+
+    def unlink(self, path: str) -> dict[str, Any]:
+        Path(path).unlink()
         return {}
 
     def run_prod(self, until: str) -> dict[str, Any]:

@@ -6,18 +6,23 @@ from dataclasses import dataclass, field
 
 import ci_bot
 from ci_bot.activities.asking import asking
+from ci_bot.activities.names import refused
 from ci_bot.bench import Bench, Listener
-from ci_bot.contracts.apply import ApplyDocument, ApplyResult
-from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.apply import BUILDING, WORKER_ENDED, ApplyDocument, ApplyResult, Step
+from ci_bot.contracts.base import Failure, PlanId, Versions
+from ci_bot.contracts.environment import UnfitName, for_apply
+from ci_bot.contracts.identity import PlanFlags, PlanIdentity, whole_id
 from ci_bot.contracts.messages import ApplyAsk, Owner, Progress
 from ci_bot.contracts.plan import Window
-from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, EXIT_REFUSED
-from ci_bot.process.run import WorkerCancelled
-
-# What the worker says it does from its first write on.
-BUILDING = ("apply", "verify", "evidence")
-PLAN_ID_DIGITS = 64
+from ci_bot.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INCOMPLETE,
+    EXIT_REFUSED,
+    WorkerFailed,
+)
+from ci_bot.process.run import WorkerCancelled, WorkerTimedOut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +31,8 @@ class ApplyOptions:
 
     environment: str
     owner: Owner
+    environment_prefix: str = "pr"
+    claim: bool = False
     plan_id: str | None = None
     reviewed: PlanIdentity | None = None
     window: Window | None = None
@@ -36,92 +43,128 @@ class ApplyOptions:
 
 
 def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
-    """Applies, or says in the document why not; also where the run was cancelled meanwhile.
+    """Applies, or says in the document why not; also where the worker was stopped or has died.
 
     Raises:
-        BadInput: the request cannot be put to a worker.
+        BadInput: the environment's name is none, or the request cannot be put to a worker.
         Cancelled: before the worker was started.
+        TimedOut, WorkerFailed: the worker ended before it built anything.
     """
-    last: list[Progress] = []
+    asked = whole_id(options.plan_id, options.reviewed)
+    try:
+        with asking():
+            ask = ApplyAsk(
+                projects=bench.project_directories,
+                gateway=bench.gateway,
+                workplace=bench.workplace,
+                owner=options.owner,
+                environment_prefix=options.environment_prefix,
+                claim=options.claim,
+                environment=for_apply(
+                    options.environment,
+                    prefix=options.environment_prefix,
+                    number=options.owner.pr_number,
+                ),
+                plan_id=options.plan_id,
+                reviewed=options.reviewed,
+                window=options.window,
+                flags=options.flags,
+                start=options.start,
+                end=options.end,
+                table_diff=options.table_diff,
+            )
+    except UnfitName as error:
+        failure = refused(error, "apply")
+        return failed_document(failure, environment=options.environment, plan_id=asked)
+    last: list[Step] = []
 
     def on_progress(step: Progress) -> None:
         if step.phase in BUILDING:
-            last[:] = [step]
+            last[:] = [
+                Step(phase=step.phase, message=step.message, done=step.done, total=step.total)
+            ]
 
     bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
-    with asking():
-        ask = ApplyAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
-            owner=options.owner,
-            environment=options.environment,
-            plan_id=options.plan_id,
-            reviewed=options.reviewed,
-            window=options.window,
-            flags=options.flags,
-            start=options.start,
-            end=options.end,
-            table_diff=options.table_diff,
-        )
     try:
         answer = bench.apply(ask)
-    except WorkerCancelled as error:
-        return cancelled_document(error, last[0] if last else None, options)
+    except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
+        told = getattr(error, "answer", None)
+        if not last and not isinstance(error, WorkerCancelled):
+            raise
+        return _stopped_document(
+            error,
+            told if isinstance(told, ApplyDocument) else None,
+            last[0] if last else None,
+            environment=options.environment,
+            plan_id=asked,
+        )
     if isinstance(answer, ApplyDocument):
-        return answer
-    return failed_document(answer, environment=options.environment)
+        return _with_last_step(answer, last[0]) if last else answer
+    return failed_document(answer, environment=options.environment, plan_id=asked)
 
 
-def cancelled_document(
-    error: WorkerCancelled, last: Progress | None, options: ApplyOptions
+def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
+    """The document that a worker had left for the case of its death may be a step behind."""
+    failure = document.failure
+    if document.reason_code != WORKER_ENDED or failure is None:
+        return document
+    return document.model_copy(
+        update={
+            "failure": failure.model_copy(
+                update={"stage": last.phase, "exit_code": EXIT_INCOMPLETE}
+            ),
+            "partial": [last.left(document.environment)],
+        }
+    )
+
+
+def _stopped_document(
+    error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
+    told: ApplyDocument | None,
+    last: Step | None,
+    *,
+    environment: str,
+    plan_id: PlanId | None,
 ) -> ApplyDocument:
-    """What may be partial when a run was cancelled.
+    """What there is after a worker that was stopped, or that has died.
 
     Args:
-        last: The worker's last word from when it was building; None: it never came to that.
+        told: What the worker could still say.
+        last: Its last step from when it was building; None: it never came to that.
     """
+    cancelled = isinstance(error, WorkerCancelled)
+    hint = "Apply again: what is built is kept, and the rest is completed."
+    if last is None:
+        hint = "Nothing was built yet. Apply again."
+    elif not cancelled and error.hint:
+        hint = f"{error.hint} {hint}"
     failure = Failure(
-        stage="apply",
+        stage=last.phase if last else "apply",
         reason_code=error.reason_code,
-        exit_code=error.exit_code,
+        exit_code=error.exit_code if cancelled else EXIT_INCOMPLETE,
         message=error.message,
-        hint="Apply again: what is built is kept, and the rest is completed."
-        if last
-        else "Nothing was built yet. Apply again.",
+        hint=hint,
     )
-    document = failed_document(failure, environment=options.environment)
-    if isinstance(error.answer, ApplyDocument):
-        # It could still say what it had built.
-        document = error.answer.model_copy(
-            update={
-                "result": "cancelled",
-                "reason_code": error.reason_code,
-                "failure": failure,
-            }
-        )
-    partial = document.partial
-    if last is not None and not partial:
-        done = f" ({last.done or 0} of {last.total} batches were done)" if last.total else ""
-        partial = [
-            f"{options.environment} may be half built{done}: tables may hold a part of their "
-            f"data, and some of its views may be missing. The last step was: {last.message}. "
-            "Applying again completes it; a cleanup removes it."
-        ]
+    document = told or failed_document(failure, environment=environment, plan_id=plan_id)
     return document.model_copy(
-        update={"plan_id": document.plan_id or _whole(options), "partial": partial}
+        update={
+            "result": "cancelled" if cancelled else "failed",
+            "reason_code": error.reason_code,
+            "failure": failure,
+            "plan_id": document.plan_id or plan_id,
+            "partial": document.partial or ([last.left(environment)] if last else []),
+        }
     )
 
 
-def _whole(options: ApplyOptions) -> str | None:
-    """The plan id that was asked for, where it was not shortened."""
-    if options.plan_id is not None and len(options.plan_id) == PLAN_ID_DIGITS:
-        return options.plan_id
-    return options.reviewed.plan_id() if options.reviewed else None
+def failed_document(
+    failure: Failure, *, environment: str, plan_id: PlanId | None = None
+) -> ApplyDocument:
+    """The document of an apply that ended before it began.
 
-
-def failed_document(failure: Failure, *, environment: str) -> ApplyDocument:
-    """The document of an apply that ended before it began."""
+    Args:
+        plan_id: The whole id of the plan that was asked for, where it is known.
+    """
     result: ApplyResult = "failed"
     if failure.reason_code == "cancelled":
         result = "cancelled"
@@ -129,7 +172,7 @@ def failed_document(failure: Failure, *, environment: str) -> ApplyDocument:
         result = "refused"
     return ApplyDocument(
         environment=environment,
-        plan_id=None,
+        plan_id=plan_id,
         result=result,
         reason_code=failure.reason_code,
         seconds=0.0,

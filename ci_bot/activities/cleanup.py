@@ -7,9 +7,11 @@ from typing import Literal
 
 import ci_bot
 from ci_bot.activities.asking import asking
+from ci_bot.activities.names import refused
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.environment import UnfitName, for_cleanup
 from ci_bot.contracts.messages import CleanupAsk, Owner
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED
 from ci_bot.process.run import WorkerCancelled
@@ -22,28 +24,35 @@ class CleanupOptions:
     owner: Owner
     reclaim: Literal["auto", "never", "always"] = "auto"
     merged: bool | None = None
-    proven_by_marker: bool = False
+    claim: bool = False
 
 
 def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
     """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
 
     Raises:
-        BadInput: the request cannot be put to a worker.
+        BadInput: `environment_prefix` is none, or the request cannot be put to a worker.
         Cancelled: before the worker was started.
     """
-    with asking():
-        ask = CleanupAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
-            owner=options.owner,
-            environment=options.environment,
-            environment_prefix=options.environment_prefix,
-            reclaim=options.reclaim,
-            merged=options.merged,
-            proven_by_marker=options.proven_by_marker,
-        )
+    try:
+        with asking():
+            ask = CleanupAsk(
+                projects=bench.project_directories,
+                gateway=bench.gateway,
+                workplace=bench.workplace,
+                owner=options.owner,
+                environment_prefix=options.environment_prefix,
+                environment=for_cleanup(
+                    options.environment,
+                    prefix=options.environment_prefix,
+                    number=options.owner.pr_number,
+                ),
+                reclaim=options.reclaim,
+                merged=options.merged,
+                claim=options.claim,
+            )
+    except UnfitName as error:
+        return failed_document(refused(error, "cleanup"), environment=options.environment)
     try:
         answer = bench.cleanup(ask)
     except WorkerCancelled as error:

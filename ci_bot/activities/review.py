@@ -9,9 +9,11 @@ import ci_bot
 from ci_bot.activities.asking import asking
 from ci_bot.activities.base_tests import compared_with_base
 from ci_bot.activities.changed import Changes, changes
+from ci_bot.activities.names import bad_input
 from ci_bot.activities.scanned import scan_of, with_scan
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure, Line, Versions
+from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewAsk
 from ci_bot.contracts.plan import (
@@ -250,25 +252,28 @@ def _ask(
     base: list[str] | None,
     before: str | None,
 ) -> ReviewFacts | FailedAnswer:
-    with asking():
-        ask = ReviewAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
-            owner=options.owner,
-            environment=options.environment,
-            baseline=baseline,
-            base_repository=None if base is None else bench.base_directory,
-            base_projects=base or [],
-            before_dir=before,
-            changed_files=changed.paths if changed is not None else None,
-            unread_files=list(changed.too_large) if changed is not None else [],
-            flags=options.flags,
-            start=options.start,
-            end=options.end,
-            execution_time=options.execution_time,
-            executor_hour_price=options.executor_hour_price,
-        )
+    try:
+        with asking():
+            ask = ReviewAsk(
+                projects=bench.project_directories,
+                gateway=bench.gateway,
+                workplace=bench.workplace,
+                owner=options.owner,
+                environment=for_review(options.environment),
+                baseline=baseline,
+                base_repository=None if base is None else bench.base_directory,
+                base_projects=base or [],
+                before_dir=before,
+                changed_files=changed.paths if changed is not None else None,
+                unread_files=list(changed.too_large) if changed is not None else [],
+                flags=options.flags,
+                start=options.start,
+                end=options.end,
+                execution_time=options.execution_time,
+                executor_hour_price=options.executor_hour_price,
+            )
+    except UnfitName as error:
+        raise bad_input(error) from error
     return bench.review(ask, scan_of(ask))
 
 

@@ -17,6 +17,7 @@ from ci_bot.activities.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.bench import Bench, owner
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.messages import ListAsk, SweepAsk
 from ci_bot.contracts.sweep import SweepDocument, SweepReport, SweepTarget
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, TimedOut, WorkerFailed
@@ -136,7 +137,9 @@ def _remove(
             reclaim=options.reclaim,
             targets=[
                 SweepTarget(
-                    environment=row.environment, pr_number=row.number or 0, merged=row.merged
+                    environment=EnvironmentName(row.environment),
+                    pr_number=row.number or 0,
+                    merged=row.merged,
                 )
                 for row in chosen
             ],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.environment import number_of
 from ci_bot.contracts.sweep import FoundEnvironment, Standing, SweepRow
 from ci_bot.github.port import PullState
-from ci_bot.settings import environment_name
 
 AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
 
@@ -136,10 +135,9 @@ def sort_out(
 
 def _by_itself(found: FoundEnvironment, options: SweepOptions) -> Row:
     """`remove` and `tables` here mean: to be asked about."""
-    name = re.fullmatch(rf"{re.escape(options.environment_prefix)}_(\d{{1,10}})", found.environment)
-    number = int(name[1]) if name else None
+    number = number_of(found.environment, options.environment_prefix)
     standing: Standing = "remove"
-    if not number or environment_name(options.environment_prefix, number) != found.environment:
+    if number is None:
         standing = "odd_record"
     elif found.owner is None:
         standing = "not_recorded"

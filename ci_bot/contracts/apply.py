@@ -125,6 +125,11 @@ class ApplyDocument(Contract):
     views: list[View] = Field(default_factory=list)
     audits: AuditTotals = Field(default_factory=AuditTotals)
     table_diff: list[TableDiff] = Field(default_factory=list)
+    evidence_missing: Line | None = Field(
+        default=None,
+        description="Why the environment's data was not looked at, or not to the end; null: it "
+        "was, or the apply never came to that.",
+    )
     attempts: list[Attempt] = Field(default_factory=list)
     estimate: Cost | None = None
     executor_hours: Seconds | None = Field(
@@ -140,3 +145,40 @@ class ApplyDocument(Contract):
     timings: Timings
     versions: Versions
     failure: Failure | None = None
+
+
+class Step(Contract):
+    """Where an apply was when it ended: the last thing that it said."""
+
+    phase: Name
+    message: Line
+    done: Count | None = None
+    total: Count | None = None
+
+    def left(self, environment: str, then: str | None = None) -> str:
+        """What there is after an end at this step, in a sentence for `partial`.
+
+        Args:
+            then: What becomes of it, where that is not an apply's or a cleanup's business.
+        """
+        if self.phase in AFTER_PROMOTION:
+            then = (
+                then or "Applying again builds nothing anew and looks at it; a cleanup removes it."
+            )
+            return (
+                f"{environment} is built and its views are made, but they and their data were not "
+                f"looked at to the end. The last step was: {self.message}. {then}"
+            )
+        done = f" ({self.done or 0} of {self.total} batches were done)" if self.total else ""
+        then = then or "Applying again completes it; a cleanup removes it."
+        return (
+            f"{environment} may be half built{done}: tables may hold a part of their data, and "
+            f"some of its views may be missing. The last step was: {self.message}. {then}"
+        )
+
+
+# Why an apply failed whose worker has ended without a word: it had left its document for that case.
+WORKER_ENDED = "worker_ended"
+# What a worker says it does from its first write on, and what of that comes after the promotion.
+AFTER_PROMOTION = ("verify", "evidence")
+BUILDING = ("apply", *AFTER_PROMOTION)

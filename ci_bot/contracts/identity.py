@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 from pydantic import Field
 
@@ -15,6 +16,7 @@ from ci_bot.contracts.base import Contract, Count, Name, PlanId, Timestamp
 from ci_bot.contracts.plan import Category, Window
 
 MIN_PREFIX = 8
+_WHOLE = re.compile(r"[0-9a-f]{64}")
 
 
 class TargetSnapshot(Contract):
@@ -102,6 +104,13 @@ class PlanDifference(Contract):
 def matches(asked: str, plan_id: PlanId) -> bool:
     """Whether `asked`, a plan id or a prefix of at least eight digits, names `plan_id`."""
     return len(asked) >= MIN_PREFIX and plan_id.startswith(asked.lower())
+
+
+def whole_id(asked: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
+    """The whole id of the plan that was asked for; None where nobody knows more than a prefix."""
+    if reviewed is not None:
+        return reviewed.plan_id()
+    return asked.lower() if asked and _WHOLE.fullmatch(asked.lower()) else None
 
 
 def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import (
@@ -21,6 +29,14 @@ from ci_bot.contracts.base import (
 from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
+from ci_bot.contracts.environment import (
+    EnvironmentName,
+    check_claim,
+    check_prefix,
+    for_apply,
+    for_cleanup,
+    for_review,
+)
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.plan import Window
 from ci_bot.contracts.report import ReviewFacts
@@ -28,6 +44,7 @@ from ci_bot.contracts.scan import ScanFacts
 from ci_bot.contracts.sweep import EnvironmentList, SweepDocument, SweepTarget
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
+Prefix = Annotated[str, AfterValidator(check_prefix)]
 
 
 class Owner(Contract):
@@ -71,7 +88,7 @@ class _Ask(Contract):
 
 class ReviewAsk(_Ask):
     activity: Literal["review"] = "review"
-    environment: Name
+    environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
     baseline: BaselineChoice = "auto"
     base_repository: Name | None = Field(
         default=None, description="Root of the base branch's tree, if exported."
@@ -120,9 +137,33 @@ class ScanAsk(_Ask):
     )
 
 
-class ApplyAsk(_Ask):
+class _OfEnvironment(_Ask):
+    """What changes an environment: a pull request's, or, without one, a person's on a laptop."""
+
+    environment_prefix: Prefix = "pr"
+    claim: bool = Field(
+        default=False, description="A person says that it is theirs although no record does."
+    )
+    environment: EnvironmentName
+
+    @classmethod
+    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+        """The name, if this request may be about it."""
+        raise NotImplementedError
+
+    @field_validator("environment", mode="before")
+    @classmethod
+    def _is_fit(cls, text: object, info: ValidationInfo) -> object:
+        known = info.data  # what is not valid is not in it, and is refused without our help
+        if not isinstance(text, str) or not {"owner", "environment_prefix", "claim"} <= set(known):
+            return text
+        number = known["owner"].pr_number
+        check_claim(claim=known["claim"], number=number)
+        return cls.judge(text, prefix=known["environment_prefix"], number=number)
+
+
+class ApplyAsk(_OfEnvironment):
     activity: Literal["apply"] = "apply"
-    environment: Name
     plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
     reviewed: PlanIdentity | None = None
     window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
@@ -131,39 +172,48 @@ class ApplyAsk(_Ask):
     end: str | None = None
     table_diff: bool = True
 
+    @classmethod
+    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+        return for_apply(text, prefix=prefix, number=number)
 
-class CleanupAsk(_Ask):
+
+class CleanupAsk(_OfEnvironment):
     activity: Literal["cleanup"] = "cleanup"
-    environment: Name
-    environment_prefix: Name = "pr"
     reclaim: Literal["auto", "never", "always"] = "auto"
     merged: bool | None = None
-    proven_by_marker: bool = Field(
-        default=False, description="The PR's own comment names this environment."
-    )
+
+    @classmethod
+    def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+        return for_cleanup(text, prefix=prefix, number=number)
 
 
 class ListAsk(_Ask):
     """Which environments named `<prefix>_<number>` are there? Read-only, without Spark."""
 
     activity: Literal["list"] = "list"
-    environment_prefix: Name = "pr"
+    environment_prefix: Prefix = "pr"
 
 
 class SweepAsk(_Ask):
     """Clean up these environments, one after the other, with one Spark session for all."""
 
     activity: Literal["sweep"] = "sweep"
-    environment_prefix: Name = "pr"
+    environment_prefix: Prefix = "pr"
     reclaim: Literal["auto", "never", "always"] = "auto"
     targets: list[SweepTarget] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_fit(self) -> Self:
+        for target in self.targets:
+            for_cleanup(target.environment, prefix=self.environment_prefix, number=target.pr_number)
+        return self
 
 
 class DoctorAsk(_Ask):
     """How are the parts that the other activities need? Read-only."""
 
     activity: Literal["doctor"] = "doctor"
-    environment_prefix: Name = "pr"
+    environment_prefix: Prefix = "pr"
 
 
 AnyAsk = ReviewAsk | BaseTestsAsk | ScanAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk

@@ -21,6 +21,7 @@ from ci_bot.contracts.base import (
     Versions,
 )
 from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.environment import EnvironmentName
 
 Standing = Literal[
     "remove",  # recorded for this repository, and its pull request is closed: a rescue
@@ -70,7 +71,7 @@ class EnvironmentList(Contract):
 class SweepTarget(Contract):
     """One environment to remove, and how its pull request ended (null: nobody knows)."""
 
-    environment: Name
+    environment: EnvironmentName
     pr_number: Count
     merged: bool | None = None
 

@@ -17,6 +17,7 @@ from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.doctor import DoctorDocument
+from ci_bot.contracts.identity import whole_id
 from ci_bot.contracts.messages import (
     ANSWER,
     AnyAnswer,
@@ -140,10 +141,18 @@ def check_subject(answer: Answer, ask: Ask) -> None:
             raise AnswerRefusedError("it compares with another baseline")
     if isinstance(answer, ApplyDocument) and isinstance(ask, ApplyAsk):
         done = answer.result in ("applied", "nothing_to_apply")
-        if done and ask.plan_id and not (answer.plan_id or "").startswith(ask.plan_id.lower()):
+        if done and ask.plan_id and not _is_of(answer, ask.plan_id):
             raise AnswerRefusedError("it is about another plan")
     if answer.failure is not None:
         _check_failure(answer.failure)
+
+
+def _is_of(answer: ApplyDocument, asked: str) -> bool:
+    if answer.plan_id is None:
+        # Where prod is what the project makes of it there is no plan by now, so the worker repeats
+        # the id that was asked for; of one that was given in short it does not know the whole.
+        return answer.result == "nothing_to_apply" and whole_id(asked, None) is None
+    return answer.plan_id.startswith(asked.lower())
 
 
 def _check_sweep(answer: SweepDocument, ask: SweepAsk) -> None:

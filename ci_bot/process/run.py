@@ -27,6 +27,12 @@ _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _STEP_CHARACTERS = 200
 
 
+class WorkerStopped(WorkerFailed):
+    """We had to stop the worker; `answer` is what it could still say, if anything."""
+
+    answer: Answer | None = None
+
+
 class WorkerTimedOut(TimedOut):
     """The worker did not end in time; `answer` is what it could still say, if anything."""
 
@@ -233,16 +239,18 @@ def _judge(
         timed_out.answer = answer
         raise timed_out
     if ended.stopped == "memory" and limits.memory_bytes is not None:
-        raise WorkerFailed(
+        large = WorkerStopped(
             f"The worker was stopped, because it needed more than {limits.memory_bytes / MIB:.0f} "
             "MiB of memory.",
             hint="Give Spark's driver less memory, or use a larger runner.",
             reason_code="memory_limit",
         )
+        large.answer = answer
+        raise large
     if answer is not None:
         return answer
-    if raw:
-        raise _refused(refusal)
+    if raw and ended.exit_code >= 0:
+        raise _refused(refusal)  # killed while it wrote, it has no answer
     raise WorkerFailed(
         f"The worker {_ending(ended.exit_code)} without an answer.",
         hint="The log above says what happened last.",

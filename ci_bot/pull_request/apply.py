@@ -11,6 +11,7 @@ from ci_bot.bench import Bench, Listener, owner
 from ci_bot.commands import Apply as ApplyCommand
 from ci_bot.contracts.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.comment import Marker
+from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.messages import Progress as WorkerProgress
 from ci_bot.contracts.report import Report
 from ci_bot.contracts.work import totals
@@ -230,8 +231,10 @@ def _apply(
             desk.try_post("cancelled", Facts.of(marker), render)
 
     bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
+    prefix = settings.inputs.environment_prefix
     options = applying.ApplyOptions(
-        environment=desk.template.environment,
+        environment=EnvironmentName.of(prefix, asked.number),
+        environment_prefix=prefix,
         owner=owner(
             settings.runner.repository,
             number=asked.number,
@@ -250,7 +253,9 @@ def _apply(
         raise
     except BotError as error:
         failure = failure_of(error, "apply", desk.redactor)
-        return applying.failed_document(failure, environment=options.environment)
+        return applying.failed_document(
+            failure, environment=options.environment, plan_id=marker.plan
+        )
 
 
 def _record(document: ApplyDocument, desk: Desk) -> int:
@@ -347,9 +352,11 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
 
 def _tell(desk: Desk, document: ApplyDocument) -> None:
     built, views = totals(document.models), len(document.views)
+    missing = document.evidence_missing
     summary = (
         f"{words.count(built.tables, 'table')} built, "
         f"{words.count(views, 'view')} {'resolves' if views == 1 else 'resolve'}."
+        + (f" Evidence not collected: {missing}." if missing else "")
         if document.result == "applied"
         else (document.failure.message if document.failure else "The apply failed.")
     )

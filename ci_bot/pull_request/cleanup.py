@@ -10,6 +10,7 @@ from ci_bot.bench import Bench, owner
 from ci_bot.commands import Cleanup as CleanupCommand
 from ci_bot.contracts.cleanup import CleanupDocument
 from ci_bot.contracts.comment import Marker, Phase
+from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
 from ci_bot.github.port import GitHub, may_write, needed
 from ci_bot.pull_request.asked import read_command
@@ -58,10 +59,11 @@ def remove(
     Args:
         merged: Whether it was merged; None where it is open or nobody knows.
     """
-    marker = desk.look()
+    desk.look()
+    prefix = settings.inputs.environment_prefix
     options = cleaning.CleanupOptions(
-        environment=desk.template.environment,
-        environment_prefix=settings.inputs.environment_prefix,
+        environment=EnvironmentName.of(prefix, number),
+        environment_prefix=prefix,
         owner=owner(
             settings.runner.repository,
             number=number,
@@ -70,7 +72,6 @@ def remove(
         ),
         reclaim=settings.inputs.reclaim,
         merged=merged,
-        proven_by_marker=marker is not None and marker.env == desk.template.environment,
     )
     document = _document(bench, options)
     desk.template = replace(desk.template, merged=merged)

@@ -12,6 +12,7 @@ from ci_bot.actions.commands import Commands
 from ci_bot.actions.files import Outputs, StepSummary
 from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure, PlanId
 from ci_bot.contracts.comment import Marker, Phase, PlanHistoryEntry
+from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.plan import Decision, Window
 from ci_bot.contracts.report import Report
 from ci_bot.errors import BotError, Cancelled
@@ -23,7 +24,7 @@ from ci_bot.rendering.carry import carried
 from ci_bot.rendering.context import Carried, CommentContext, Rendered
 from ci_bot.rendering.report import Review
 from ci_bot.secrets import Redactor
-from ci_bot.settings import Settings, environment_name
+from ci_bot.settings import Settings
 from ci_bot.surroundings import Surroundings
 
 COMMENT_BYTES = 60_000
@@ -292,7 +293,7 @@ def template(settings: Settings, number: int | None, around: Surroundings) -> Co
     runner = settings.runner
     return CommentContext(
         project=project_key(settings),
-        environment=environment_name(settings.inputs.environment_prefix, number or 0),
+        environment=EnvironmentName.of(settings.inputs.environment_prefix, number or 0),
         now=around.timestamp(),
         phase="planning",
         repository=runner.repository,

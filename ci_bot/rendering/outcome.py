@@ -32,6 +32,8 @@ _ATTEMPTS = "| Attempt | Result | Time | Error | Tried again because |\n|--:|:--
 _DIFFERENCE = "| What | How it differs |\n|:--|:--|"
 _LEFT = "| Left over | Why |\n|:--|:--|"
 _RECLAIMED = "| Table | Size |\n|:--|--:|"
+# The table below the sentences has all of them.
+_REASONS = 3
 _KEPT = "| Table | Why | Until |\n|:--|:--|:--|"
 
 
@@ -125,14 +127,29 @@ def render_cleanup(
     if context.phase not in _CLEANUP_PHASES:
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
     values, shares = earlier_parts(review, context, budget_bytes)
-    until = [table.until for table in document.tables_kept if table.until]
+    whose = document.failure.reason_code if document.failure else None
     values |= {
         "k": document,
-        "kept_until": max(until, key=words.moment, default=None),
-        "retry": context.cleanup_command,
+        "kept": kept_by_reason(document)[:_REASONS],
+        # It would be refused again; the hint says what there is to do.
+        "retry": None if whose in ("not_ours", "other_owner") else context.cleanup_command,
     }
     shares += _cleanup_shares(document, context, complete=budget_bytes is None)
     return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+
+
+def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
+    """Why physical tables stay, how many for that reason, and until when at the longest (None where
+    that is not known of one of them); what most of them stay for comes first."""
+    groups: dict[str, list[str | None]] = {}
+    for table in document.tables_kept:
+        groups.setdefault(table.why, []).append(table.until)
+    found = []
+    for why, ends in groups.items():
+        known = [until for until in ends if until is not None]
+        longest = max(known, key=words.moment) if len(known) == len(ends) else None
+        found.append((why, len(ends), longest))
+    return sorted(found, key=lambda group: -group[1])
 
 
 def _cleanup_shares(

@@ -123,10 +123,12 @@ class ApplyView:
 
     @property
     def clean(self) -> bool:
-        """Whether all views resolve and no audit failed; a data diff is for people to judge."""
+        """Whether all views resolve, no audit failed and the data was looked at; what a data diff
+        found is for people to judge."""
         audits = self.doc.audits
         views = self.resolving == len(self.doc.views)
-        return views and not (audits.failed or audits.blocking_failed)
+        looked = self.doc.evidence_missing is None
+        return looked and views and not (audits.failed or audits.blocking_failed)
 
     @property
     def failure_head(self) -> tuple[str, int]:

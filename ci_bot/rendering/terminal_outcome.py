@@ -65,6 +65,8 @@ def apply_page(page: Page, document: ApplyDocument) -> None:
     if document.estimate:
         expected = words.count(document.estimate.intervals, "interval")
         page.fact("Expected", f"{expected} in {words.count(document.estimate.batches, 'batch')}")
+    if document.evidence_missing:
+        page.fact("Evidence", f"not collected: {document.evidence_missing}")
     if document.models:
         page.heading("Tables")
         page.table(
@@ -120,11 +122,13 @@ def cleanup_page(page: Page, document: CleanupDocument) -> None:
     took = words.duration(document.seconds)
     page.title(f"Environment {document.environment} · {title} · {took}", color)
     _failure(page, document.failure)
+    if document.result == "refused":
+        return
     views, schemas = len(document.views_dropped), len(document.schemas_dropped)
     page.fact("Dropped", f"{words.count(views, 'view')}, {words.count(schemas, 'schema')}")
     page.fact("Reclaimed", _reclaimed(document))
     page.fact("Left over", str(len(document.leftovers)))
-    page.fact("Record", "removed" if document.state_record_removed else "still in the state")
+    page.fact("Record", _record(document))
     for left in document.leftovers:
         page.item(f"{left.object}: {left.why}")
     for name in document.foreign:
@@ -146,3 +150,10 @@ def _reclaimed(document: CleanupDocument) -> str:
     size = document.bytes_reclaimed
     freed = "" if size is None else f", {words.size(size)} freed"
     return words.count(len(document.tables_reclaimed), "physical table") + freed
+
+
+def _record(document: CleanupDocument) -> str:
+    """What became of SQLMesh's own record of the environment."""
+    if document.state_record_removed:
+        return "removed"
+    return "still in the state" if document.existed else "there was none"

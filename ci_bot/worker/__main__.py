@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_bot.contracts.base import Contract
+from ci_bot.contracts.environment import UnfitName
 from ci_bot.contracts.messages import (
     AnyAsk,
     ApplyAsk,
@@ -42,7 +43,12 @@ LoadingAsk = ReviewAsk | BaseTestsAsk | ApplyAsk | CleanupAsk | ListAsk | SweepA
 def main() -> None:
     """Answers one request. The answer says how it went, the exit code only that there is one."""
     channel = Channel.from_arguments(sys.argv[1:])
-    ask = channel.ask()
+    try:
+        ask = channel.ask()
+    except UnfitName as error:
+        # Before anything is opened: what was asked for must not be done.
+        channel.answer(FailedAnswer(failure=error.failure("input")))
+        return
     stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
     words: list[Words] = [lambda: _cancelled(ask)]
     # A sweep answers as it goes on, and what it has done stays told.
@@ -147,7 +153,15 @@ def perform(
     if isinstance(ask, ApplyAsk):
         from ci_bot.worker import apply
 
-        ports = apply.Ports(clock, progress, before_spark, lambda: stop.asked, brief)
+        ports = apply.Ports(
+            clock,
+            progress,
+            before_spark,
+            lambda: stop.asked,
+            brief,
+            keep=channel.keep,
+            last_words=last_words,
+        )
         return apply.apply(ask, ports)
     if isinstance(ask, DoctorAsk):
         from ci_bot.worker import doctor

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlmesh.core.config import EnvironmentSuffixTarget
-from sqlmesh.core.environment import Environment
-from sqlmesh.core.plan.stages import PlanStage
-
-from ci_bot.contracts.apply import ApplyDocument, AuditTotals, View
-from ci_bot.contracts.base import Failure
+from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyAsk
-from ci_bot.contracts.plan import Backfill
-from ci_bot.errors import BadInput, Refused
+from ci_bot.contracts.plan import Backfill, Cost
+from ci_bot.errors import BadInput, BotError
 from ci_bot.worker import (
+    apply_checks,
     compat,
     describe,
     evidence,
-    guard,
     history,
-    objects,
+    ownership,
     planning,
     project,
-    review,
-    times,
 )
 from ci_bot.worker.apply_record import Record
-from ci_bot.worker.attempts import Attempts
-from ci_bot.worker.catalog import SESSION_CATALOG, AdapterSql, Catalog
+from ci_bot.worker.apply_report import Report
+from ci_bot.worker.attempts import Attempts, PlanMovedError
+from ci_bot.worker.catalog import AdapterSql, Catalog
 from ci_bot.worker.hold import Hold
 from ci_bot.worker.ledger import Ledger
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned, Wish
+from ci_bot.worker.problems import failure_of, sentence
 from ci_bot.worker.project import Clock, OpenProject
-from ci_bot.worker.recorder import Recorder
+from ci_bot.worker.proof import Proof
+from ci_bot.worker.recorder import Recorder, recorder_of
 from ci_bot.worker.review import place_of
-from ci_bot.worker.statements.project import check_statements
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,9 @@ class Ports:
     """What an apply needs from its surroundings.
 
     `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
-    before Spark starts where its process is not expected to live long.
+    before Spark starts where its process is not expected to live long. `keep` takes what to answer
+    if the process ends without a word, `last_words` what to answer where it is asked to stop.
+    `pause` waits for seconds.
     """
 
     clock: Clock
@@ -55,15 +55,30 @@ class Ports:
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]
     brief: Callable[[], None] = lambda: None
+    keep: Callable[[ApplyDocument], None] = lambda _document: None
+    last_words: Callable[[Callable[[], ApplyDocument]], None] = lambda _words: None
+    pause: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What is to be done: `promoted` where everything is built, and was not looked at yet."""
+
+    planned: Planned
+    work: list[Backfill]
+    estimate: Cost
+    promoted: bool
 
 
 def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
     """Plans again, compares with the review, and builds the PR environment.
 
+    Once something is written every end of it is a document, whatever goes wrong.
+
     Raises:
         BadInput: prod does not exist yet, or the project cannot be applied on Spark.
-        Refused: the plan is not the reviewed one, it would write prod, or another run holds the
-            environment.
+        Refused: the environment is somebody else's, the plan would write prod, or another run
+            holds the environment.
         SQLMeshError: the project does not load.
     """
     started = ports.clock.now()
@@ -76,7 +91,7 @@ def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
     try:
         return _Run(ask, ports, opened, started).execute()
     finally:
-        opened.close()
+        _quietly("closing the state", opened.close)
 
 
 class _Run:
@@ -87,22 +102,40 @@ class _Run:
         self.ports = ports
         self.opened = opened
         self.context = opened.context
-        self.started = started
         self.names = Names(self.context.default_catalog, self.context.default_dialect)
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
-        self.plan_id: str | None = None
-        self.work: list[Backfill] = []
         self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
         self.record = Record(ask, self.context, self.ledger, self.catalog, self.hold)
         self.attempts = Attempts(
             self.context,
             self.hold,
             ports.clock,
-            ports.progress,
+            self._progress,
             names=self.names,
             repository=place_of(ask, ask.projects).repository,
             replan=self._replan,
+        )
+        self.report = Report(
+            ask,
+            opened,
+            progress=ports.progress,
+            keep=ports.keep,
+            started=started,
+            attempts=self.attempts.made,
+        )
+        self.proof = Proof(
+            ask,
+            self.context,
+            self.catalog,
+            names=self.names,
+            hold=self.hold,
+            record=self.record,
+            report=self.report,
+            clock=ports.clock,
+            looking=evidence.Ports(
+                self.report.progress, self.hold.stop, ports.clock.now, ports.pause
+            ),
         )
 
     def execute(self) -> ApplyDocument:
@@ -117,35 +150,9 @@ class _Run:
             if self.hold.moved_since(seen):
                 compat.forget_cached_snapshots(self.context)
                 ready = self._ready()
-            return ready if isinstance(ready, ApplyDocument) else self._build(*ready)
+            return ready if isinstance(ready, ApplyDocument) else self._build(ready)
         finally:
-            self.hold.end()
-
-    def _ready(self) -> ApplyDocument | tuple[Planned, Any, list[PlanStage]]:
-        """The plan of now, its estimate and its stages; a document where nothing is to be built."""
-        self.ports.progress("plan", "planning again on the current commit", None, None)
-        planned = self._plan()
-        if planned is None:
-            return self._document("nothing_to_apply", reason_code="no_changes")
-        identity = planning.identity_of(
-            self.context,
-            planned,
-            state_schema_version=self.opened.state.schema_version,
-            repository=Path(self.ask.workplace.repository),
-        )
-        self.plan_id = identity.plan_id()
-        refused = self._compare(identity)
-        if refused is not None:
-            return refused
-        missing = {item.snapshot_id: item.intervals for item in planned.plan.missing_intervals}
-        self.work = work = describe.work_left(planned, self.names)
-        _check_window(planned, missing, self.names)
-        stages = planning.stages_of(self.context, planned)
-        guard.check_prod_untouched(planned, stages, self.names)
-        check_statements(self.context, planned, self.names)
-        if not work and self._already_promoted(planned):
-            return self._document("nothing_to_apply", reason_code="already_applied")
-        return planned, history.of_work(work, self.ledger), stages
+            _quietly("releasing the lease", self.hold.end)
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty" or not self.opened.has_prod:
@@ -155,242 +162,148 @@ class _Run:
                 hint="Build prod first: `sqlmesh plan`.",
                 reason_code="no_prod",
             )
-        if self.context.config.environment_suffix_target is EnvironmentSuffixTarget.CATALOG:
-            raise BadInput(
-                "`environment_suffix_target: catalog` does not work on Spark: Spark cannot create "
-                "or drop catalogs, so such an environment could never be removed.",
-                hint="Use `schema` (the default) or `table`.",
-                reason_code="suffix_target",
-            )
-        row = self.ledger.get(self.ask.environment)
-        if row is not None:
-            row.check_owner(self.ask.owner.name)
+        pull_request = self.ask.owner.pr_number is not None
+        apply_checks.check_project(self.context, self.ask.environment, pull_request=pull_request)
 
-    def _plan(self) -> Planned | None:
+    def _ready(self) -> ApplyDocument | _Ready:
+        """The plan of now; a document where nothing is to be done."""
+        self._check_ownership()
+        self.ports.progress("plan", "planning again on the current commit", None, None)
+        planned = self._plan(self.ask.window)
+        if planned is None:
+            return self.report.document("nothing_to_apply", reason_code="no_changes")
+        identity = self._identity(planned)
+        refused = self._compare(identity)
+        if refused is not None:
+            return refused
+        work = describe.work_left(planned, self.names)
+        apply_checks.check_work(self.context, planned, self.names)
+        promoted = not work and apply_checks.is_promoted(self.context, planned)
+        if promoted and self._is_proven():
+            return self.report.document("nothing_to_apply", reason_code="already_applied")
+        return _Ready(planned, work, history.of_work(work, self.ledger), promoted)
+
+    def _check_ownership(self) -> None:
+        # In this order: see `ownership.refusal`.
+        stored = self.context.state_reader.get_environment(self.ask.environment)
+        row = self.ledger.get(self.ask.environment)
+        ownership.check(self.ask.environment, self.ask.owner, row, stored, claim=self.ask.claim)
+
+    def _is_proven(self) -> bool:
+        """Whether the ledger says that this very plan was applied and looked at to the end."""
+        row = self.ledger.get(self.ask.environment)
+        return row is not None and row.phase == "applied" and row.plan_id == self.report.plan_id
+
+    def _plan(self, window: Any) -> Planned | None:
         ask = self.ask
         wish = Wish(
             environment=ask.environment,
             flags=ask.flags,
             start=ask.start,
             end=ask.end,
-            window=ask.window,
+            window=window,
         )
         with self.ports.clock.phase("plan"):
             planned = planning.plan_against_prod(self.context, wish)
-        if planned is not None and planned.plan.uncategorized:
-            waiting = ", ".join(self.names.of(s.name) for s in planned.plan.uncategorized)
-            raise Refused(
-                f"These changes have no category, so SQLMesh cannot apply them: {waiting}.",
-                hint="Switch automatic categorization on for them, or apply from a terminal with "
-                "`sqlmesh plan`, which asks.",
-                reason_code="uncategorized",
-            )
+        if planned is not None:
+            apply_checks.check_category(planned, self.names)
         return planned
+
+    def _identity(self, planned: Planned) -> PlanIdentity:
+        return planning.identity_of(
+            self.context,
+            planned,
+            state_schema_version=self.opened.state.schema_version,
+            repository=Path(self.ask.workplace.repository),
+        )
 
     def _compare(self, identity: PlanIdentity) -> ApplyDocument | None:
         """A refusal where the plan of now is not the one that was asked for."""
-        asked = self.ask.plan_id
-        if asked is None or matches(asked, identity.plan_id()):
+        asked, now = self.ask.plan_id, identity.plan_id()
+        self.report.plan_id, self.report.identity = now, identity
+        if asked is None or matches(asked, now):
             return None
-        reviewed = self.ask.reviewed
-        changed = difference(reviewed, identity) if reviewed else None
-        return self._document(
-            "refused",
-            reason_code="plan_changed",
-            difference=changed,
-            failure=Failure(
-                stage="compare",
-                reason_code="plan_changed",
-                exit_code=3,
-                message=f"The plan is no longer the reviewed one: asked for {asked[:12]}, the plan "
-                f"of now is {identity.plan_id()[:12]}.",
-                hint="Review again, then apply the new plan id.",
-            ),
+        if self.ask.reviewed is not None:
+            self.report.difference = difference(self.ask.reviewed, identity)
+        failure = apply_checks.plan_changed(
+            f"The plan is no longer the reviewed one: asked for {short(asked)}, the plan of now is "
+            f"{short(now)}."
         )
+        return self.report.document("refused", reason_code=failure.reason_code, failure=failure)
 
-    def _already_promoted(self, planned: Planned) -> bool:
-        stored = self.context.state_reader.get_environment(self.ask.environment)
-        if stored is None or stored.expired or not stored.finalized_ts:
-            return False
-        return {info.snapshot_id for info in stored.promoted_snapshots} == {
-            info.snapshot_id for info in planned.plan.environment.promoted_snapshots
-        }
+    def _replan(self) -> Planned:
+        """A fresh plan for a retry: the same one, with less to do. The snapshots of a plan that
+        failed carry stale intervals.
 
-    def _build(self, planned: Planned, estimate: Any, stages: list[PlanStage]) -> ApplyDocument:
-        environment = planned.plan.environment
-        recorder = self._recorder()
+        Raises:
+            PlanMovedError: it would be another one by now, which nobody has reviewed.
+            Refused: see `apply_checks.check_work`.
+        """
+        first = self.report.identity
+        compat.forget_cached_snapshots(self.context)
+        planned = self._plan(first.window if first else None)
+        identity = self._identity(planned) if planned else None
+        if planned is None or identity is None or identity.plan_id() != self.report.plan_id:
+            if first is not None and identity is not None:
+                self.report.difference = difference(first, identity)
+            raise PlanMovedError
+        apply_checks.check_work(self.context, planned, self.names)
+        return planned
+
+    def _build(self, ready: _Ready) -> ApplyDocument:
+        planned = ready.planned
+        recorder = recorder_of(ready.work, self.names, self._built)
         if not history.builds_long(self.ledger):
             self.ports.brief()
         with self.ports.clock.phase("spark"):
-            self._check_views(environment)
-            self.record.begin(planned, self.plan_id)
-        self.ports.progress("apply", f"building {self.ask.environment}", None, None)
-        failure = self.attempts.build(planned, recorder)
-        views: list[View] = []
-        shown = evidence.Evidence()
-        if failure is None:
-            try:
-                views = self._verify(environment)
-                shown = self._evidence(planned)
-            except Exception:
-                if self.hold.ended is None:
-                    raise
-            if self.hold.ended is not None:
-                failure = self.hold.failure()
-        if failure is not None:
-            self.record.end("failed")
-            return self._unfinished(failure, planned, recorder, estimate)
-        models = recorder.applied(shown.rows)
-        executors = compat.executor_count(self.context)
-        self.record.runs(
-            planned,
-            models,
-            plan_id=self.plan_id,
-            wall_seconds=self.ports.clock.phases.get("apply", 0.0),
-            executors=executors,
-        )
-        self.record.end("applied")
-        unresolved = [view for view in views if not view.resolves]
-        audits: AuditTotals = recorder.audit_totals(_expected_audits(planned))
-        return self._document(
-            "failed" if unresolved else "applied",
-            reason_code="views_do_not_resolve" if unresolved else None,
-            models=models,
-            views=views,
-            audits=audits,
-            table_diff=shown.diffs,
-            estimate=estimate,
-            executor_hours=round(self.ports.clock.phases.get("apply", 0.0) * executors / 3_600, 5),
-            failure=_unresolved(unresolved),
+            apply_checks.check_views(self.context, self.catalog, planned.plan.environment)
+            self.record.begin(planned, self.report.plan_id)
+        self.report.begin(planned, recorder, ready.estimate)
+        self.ports.last_words(self.report.stopped)
+        try:
+            failure = None if ready.promoted else self._attempt(planned, recorder)
+            if failure is not None:
+                self.record.end("failed")
+                return self._unfinished(failure)
+            failure = self.proof.collect(planned, self.attempts.made)
+            return self._unfinished(failure) if failure else self.report.applied()
+        except Exception as error:
+            # What is built is there, whatever went wrong, and has to be told.
+            if not isinstance(error, BotError):
+                sys.excepthook(type(error), error, error.__traceback__)
+            if not self.report.promoted:
+                self.record.end("failed")
+            return self._unfinished(self._failure(error))
+
+    def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
+        self._progress("apply", f"building {self.ask.environment}", None, None)
+        return self.attempts.build(planned, recorder)
+
+    def _unfinished(self, failure: Failure) -> ApplyDocument:
+        stopped = failure.reason_code == "stop_requested"
+        then = "The cleanup that asked for the stop removes it." if stopped else None
+        return self.report.unfinished(failure, then=then)
+
+    def _failure(self, error: Exception) -> Failure:
+        if self.hold.stop():
+            return self.hold.failure()
+        return failure_of(
+            error,
+            stage="apply",
+            repository=place_of(self.ask, self.ask.projects).repository,
+            hint="Apply again: what is built is kept, and the rest is done.",
         )
 
-    def _check_views(self, environment: Environment) -> None:
-        """Every catalog of the environment holds views, of which it will consist."""
-        views = objects.views_of(self.context, environment)
-        # Spark's own catalog always does, and needs no question.
-        places = {view.catalog: view.schema for view in views.values()}
-        places.pop(SESSION_CATALOG, None)
-        for catalog, schema in sorted(places.items()):
-            if not self.catalog.holds_views(catalog, schema):
-                raise BadInput(
-                    f"The catalog {catalog} does not hold views, and every environment consists "
-                    "of views. Nothing was built.",
-                    hint="Use a gateway whose catalog does: Hive's, or Iceberg's through REST or "
-                    "JDBC.",
-                    reason_code="no_views",
-                )
+    def _built(self, message: str, done: int, total: int) -> None:
+        self._progress("apply", message, done, total)
 
-    def _unfinished(
-        self, failure: Failure, planned: Planned, recorder: Recorder, estimate: Any
-    ) -> ApplyDocument:
-        cancelled = failure.reason_code in ("cancelled", "stop_requested")
-        after = (
-            "The cleanup that asked for the stop removes it."
-            if failure.reason_code == "stop_requested"
-            else "Applying again completes it; a cleanup removes it."
-        )
-        return self._document(
-            "cancelled" if cancelled else "failed",
-            reason_code=failure.reason_code,
-            models=recorder.applied({}),
-            audits=recorder.audit_totals(_expected_audits(planned)),
-            estimate=estimate,
-            failure=failure,
-            partial=[
-                f"{self.ask.environment} may be half built: tables of the models above may "
-                f"hold data, and some of its views may be missing. {after}"
-            ],
-        )
-
-    def _evidence(self, planned: Planned) -> evidence.Evidence:
-        with self.ports.clock.phase("evidence"):
-            return evidence.collect(
-                self.ask,
-                self.context,
-                planned,
-                self.names,
-                self.catalog,
-                evidence.Ports(self.ports.progress, self.hold.stop, self.ports.clock.now),
-            )
-
-    def _recorder(self) -> Recorder:
-        def report(message: str, done: int, total: int) -> None:
-            self.ports.progress("apply", message, done, total)
-
-        recorder = Recorder(self.names, report)
-        for item in self.work:
-            recorder.expect(item)
-        return recorder
-
-    def _replan(self) -> Planned | None:
-        """A fresh plan for a retry; the snapshots of the failed one carry stale intervals."""
-        planned = self._plan()
-        if planned is not None:
-            guard.check_prod_untouched(
-                planned, planning.stages_of(self.context, planned), self.names
-            )
-        return planned
-
-    def _verify(self, environment: Environment) -> list[View]:
-        self.ports.progress("verify", "asking Spark to resolve every view", None, None)
-        relations = objects.views_of(self.context, environment)
-        with self.ports.clock.phase("verify"):
-            answers = self.catalog.resolve(relations.values())
-        return [
-            View(view=relation.shown, resolves=error is None, error=error)
-            for relation, error in answers.items()
-        ]
-
-    def _document(self, result: Any, **parts: Any) -> ApplyDocument:
-        return ApplyDocument(
-            environment=self.ask.environment,
-            plan_id=self.plan_id,
-            result=result,
-            attempts=self.attempts.made,
-            seconds=round(self.ports.clock.now() - self.started, 3),
-            timings=dict(self.ports.clock.phases),
-            versions=review.versions(self.opened),
-            **parts,
-        )
+    def _progress(self, phase: str, message: str, done: int | None, total: int | None) -> None:
+        self.report.progress(phase, message, done, total)
 
 
-def _check_window(planned: Planned, missing: Any, names: Names) -> None:
-    """Refuses work that lies outside the reviewed window."""
-    window = planned.window
-    for s_id, intervals in missing.items():
-        if not intervals or not planned.snapshots[s_id].is_incremental:
-            continue
-        late = window.end is not None and intervals[-1][1] > times.milliseconds(window.end)
-        early = window.start is not None and intervals[0][0] < times.milliseconds(window.start)
-        # Both reach further back than `start` on purpose, and the plan id covers how far.
-        least = s_id.name in (planned.plan.start_override_per_model or {})
-        preview = s_id in planned.plan.restatements or least
-        if late or (early and not preview):
-            raise Refused(
-                f"The work on {names.of(s_id.name)} reaches outside the reviewed window "
-                f"({window.start or 'the beginning'} to {window.end}).",
-                hint="Review again, then apply the new plan id.",
-                reason_code="outside_window",
-            )
-
-
-def _unresolved(views: list[View]) -> Failure | None:
-    if not views:
-        return None
-    return Failure(
-        stage="verify",
-        reason_code="views_do_not_resolve",
-        exit_code=4,
-        message=f"{len(views)} of the environment's views do not resolve on Spark: "
-        f"{', '.join(view.view for view in views[:5])}.",
-        hint="Apply again; if it stays, look at the physical tables that the views point at.",
-    )
-
-
-def _expected_audits(planned: Planned) -> int:
-    built = {item.snapshot_id for item in planned.plan.missing_intervals}
-    return sum(
-        len(snapshot.model.audits_with_args)
-        for snapshot in planned.changed
-        if snapshot.is_model and snapshot.snapshot_id in built
-    )
+def _quietly(what: str, action: Callable[[], None]) -> None:
+    """Does what must not cost the answer."""
+    try:
+        action()
+    except Exception as error:
+        print(f"{what}: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log

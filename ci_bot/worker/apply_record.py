@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from ci_bot.contracts.apply import AppliedModel
@@ -15,6 +15,7 @@ from ci_bot.worker.lease import LeaseLostError
 from ci_bot.worker.ledger import Ledger, LedgerObject, LedgerRow, LedgerSnapshot, Phase
 from ci_bot.worker.names import Names
 from ci_bot.worker.planning import Planned
+from ci_bot.worker.problems import sentence
 
 
 class Record:
@@ -94,12 +95,19 @@ class Record:
         self._ledger.add_runs(rows, forget_before=oldest)
 
     def end(self, phase: Phase) -> None:
-        """How it ended; without the lease the row is another run's, and stays as it is."""
-        with suppress(LeaseLostError), self._hold.fence():
-            row = self._ledger.get(self._ask.environment)
-            if row is not None:
-                now = times.iso(times.now_milliseconds())
-                self._ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+        """How far it got. Without the lease the row is another run's, and stays as it is; and a
+        state that cannot be told costs no report: the row then says less than there is.
+        """
+        try:
+            with self._hold.fence():
+                row = self._ledger.get(self._ask.environment)
+                if row is not None:
+                    now = times.iso(times.now_milliseconds())
+                    self._ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+        except LeaseLostError:
+            pass
+        except Exception as error:
+            print(f"The ledger was not told of `{phase}`: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
 
 
 def _snapshots(planned: Planned, before: LedgerRow | None) -> list[LedgerSnapshot]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from sqlmesh.utils.errors import ConflictingPlanError
 
 from ci_bot.contracts.apply import Attempt
 from ci_bot.contracts.base import Failure
+from ci_bot.errors import Refused
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker import compat
+from ci_bot.worker import compat, objects
 from ci_bot.worker.hold import Hold
 from ci_bot.worker.lease import LeaseLostError, Progress
 from ci_bot.worker.names import Names
@@ -31,6 +32,23 @@ _CONCURRENT = (
     "CommitStateUnknownException",
     "WriteConflict",
 )
+# Of a table or a schema of the plan's own: SQLMesh makes them with IF NOT EXISTS and OR REPLACE,
+# and Spark replaces a view by dropping it and making it anew. So another run was there in between.
+_IN_BETWEEN = ("TABLE_OR_VIEW_NOT_FOUND", "ALREADY_EXISTS", "AlreadyExistsException")
+
+
+class PlanMovedError(Refused):
+    """Between two attempts the plan became another one."""
+
+    reason_code = "plan_changed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The first attempt failed, and by now the plan would be another one than the one that "
+            "was asked for: prod has changed since. So it was not tried again.",
+            hint="Review again, then apply the new plan id. What is built is kept; a cleanup "
+            "removes it.",
+        )
 
 
 class Attempts:
@@ -38,8 +56,8 @@ class Attempts:
 
     Args:
         repository: The directory that paths in messages are shown relative to.
-        replan: A fresh plan, because the snapshots of a failed one carry stale intervals; None
-            where nothing is left to be built.
+        replan: The same plan anew, because the snapshots of a failed one carry stale intervals. It
+            raises where there is none that may be built.
     """
 
     def __init__(
@@ -51,7 +69,7 @@ class Attempts:
         *,
         names: Names,
         repository: Path,
-        replan: Callable[[], Planned | None],
+        replan: Callable[[], Planned],
     ) -> None:
         self._context = context
         self._hold = hold
@@ -64,10 +82,8 @@ class Attempts:
 
     def build(self, planned: Planned, recorder: Recorder) -> Failure | None:
         """Builds the plan; gives why it could not be built, None where it is."""
-        current: Planned | None = planned
+        current = planned
         for number in range(1, MAX_ATTEMPTS + 1):
-            if current is None:
-                return None
             begun = self._clock.now()
             try:
                 with self._clock.phase("apply"):
@@ -75,7 +91,8 @@ class Attempts:
             except Exception as error:
                 if self._hold.stop() or isinstance(error, LeaseLostError):
                     return self._hold.failure()
-                why = retry_reason(error, recorder) if number < MAX_ATTEMPTS else None
+                tables = self._tables(current)
+                why = retry_reason(error, recorder, tables) if number < MAX_ATTEMPTS else None
                 self.made.append(
                     Attempt(
                         number=number,
@@ -90,12 +107,33 @@ class Attempts:
                 self._progress("apply", f"{why}; trying once more, one task at a time", None, None)
                 recorder.failures.clear()
                 recorder.promoting = recorder.promoted = False
-                current = self._replan()
+                try:
+                    current = self._replan()
+                except Exception as refused:
+                    return self._not_again(refused, recorder)
             else:
                 seconds = self._since(begun)
                 self.made.append(Attempt(number=number, result="succeeded", seconds=seconds))
                 return None
         return None
+
+    def _tables(self, planned: Planned) -> set[str]:
+        catalog = str(self._context.default_catalog)
+        tables = objects.physical_tables(planned.changed, planned.deployable, catalog)
+        return {table.shown for table in tables}
+
+    def _not_again(self, error: Exception, recorder: Recorder) -> Failure:
+        """Why there is no second attempt, with what is there of the first."""
+        if self._hold.stop():
+            return self._hold.failure()
+        failure = failure_of(error, stage="compare", repository=self._repository)
+        built = ", ".join(model.model for model in recorder.so_far()) or "no table"
+        return failure.model_copy(
+            update={
+                "message": f"{failure.message} The attempt before it has built {built}, and may "
+                "have made some of the views.",
+            }
+        )
 
     def _evaluate(self, planned: Planned, recorder: Recorder, *, alone: bool) -> None:
         """Runs the plan's stages.
@@ -130,8 +168,13 @@ class Attempts:
         return base.model_copy(update={"model": self._names.of(str(name)) if name else None})
 
 
-def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
+def retry_reason(
+    error: BaseException, recorder: Recorder, tables: Collection[str] = ()
+) -> str | None:
     """Why a failure is worth one more try with a fresh plan; None where it is not.
+
+    Args:
+        tables: The plan's physical tables, as `schema.table`.
 
     Two kinds of failure pass by themselves: a race in the virtual layer
     (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
@@ -142,9 +185,17 @@ def retry_reason(error: BaseException, recorder: Recorder) -> str | None:
     texts = " ".join(f"{sentence(cause)} {sentence(root_cause(cause))}" for cause in causes)
     if any(sign in texts for sign in _CONCURRENT):
         return "another writer changed the same table"
+    named = texts.replace("`", "")
+    ours = any(name in named for table in tables for name in (table, f"Database {_schema(table)} "))
+    if ours and any(sign in texts for sign in _IN_BETWEEN):
+        return "another run was making the same table"
     if recorder.promoting and not recorder.promoted:
         return "the virtual layer update failed"
     return None
+
+
+def _schema(table: str) -> str:
+    return table.rpartition(".")[0]
 
 
 def _one_line(error: BaseException, recorder: Recorder) -> str:

@@ -103,13 +103,22 @@ class Channel:
 
     def answer(self, document: Contract) -> None:
         """Give the answer; a later one takes the place of an earlier one."""
-        data = memoryview(document.to_json().encode("utf-8"))
         with self._lock:
-            os.ftruncate(self._answer, 0)
-            position = 0
-            while position < len(data):
-                position += os.pwrite(self._answer, data[position : position + _CHUNK], position)
+            self._write(document)
             self.answered = True
+
+    def keep(self, document: Contract) -> None:
+        """Leave what is to be the answer if this process ends without another word."""
+        with self._lock:
+            if not self.answered:
+                self._write(document)
+
+    def _write(self, document: Contract) -> None:
+        data = memoryview(document.to_json().encode("utf-8"))
+        os.ftruncate(self._answer, 0)
+        position = 0
+        while position < len(data):
+            position += os.pwrite(self._answer, data[position : position + _CHUNK], position)
 
 
 def _line(fields: dict[str, str | int | float | None]) -> bytes:

@@ -7,20 +7,19 @@ state's record goes last (DESIGN 7).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlmesh.core import constants as c
 from sqlmesh.core.config import EnvironmentSuffixTarget
 from sqlmesh.core.environment import Environment
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cleanup import CleanupDocument, Leftover
+from ci_bot.contracts.environment import PROD
 from ci_bot.contracts.messages import CleanupAsk
 from ci_bot.errors import BadInput, Refused
-from ci_bot.worker import compat, lease, objects, project, reclaim, review
+from ci_bot.worker import compat, lease, objects, ownership, project, reclaim, review
 from ci_bot.worker.catalog import AdapterSql, Catalog, Relation
 from ci_bot.worker.cleanup_tables import Tables, record
 from ci_bot.worker.ledger import Ledger, LedgerRow
@@ -55,10 +54,9 @@ def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
 
     Raises:
         BadInput: the configuration is broken, or the suffix target cannot be cleaned on Spark.
-        Refused: the environment is prod, pinned, not a PR's, or another repository's.
+        Refused: the environment is pinned, or nothing proves that it is ours.
     """
     started = ports.clock.now()
-    check_name(ask)
     opened = open_for_cleanup(ask, ports)
     if opened is None:
         return CleanupDocument(
@@ -74,17 +72,6 @@ def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
         return _Cleanup(ask, ports, opened, started).execute()
     finally:
         opened.close()
-
-
-def check_name(ask: CleanupAsk) -> None:
-    """Only `<prefix>_<number>` is ever removed, whatever the request says."""
-    pattern = rf"{re.escape(ask.environment_prefix)}_\d{{1,10}}"
-    if ask.environment == c.PROD or not re.fullmatch(pattern, ask.environment):
-        raise Refused(
-            f"{ask.environment} is not the name of a PR environment, so it is not removed.",
-            hint=f"PR environments are called {ask.environment_prefix}_<number of the PR>.",
-            reason_code="not_a_pr_environment",
-        )
 
 
 def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
@@ -133,21 +120,17 @@ class _Cleanup:
         self.tables = Tables(ask, self.context, self.ledger, self.catalog, ports.progress)
 
     def execute(self) -> CleanupDocument:
-        row = self.ledger.get(self.ask.environment)
-        if row is not None:
-            # Before an apply is asked to stop: it may be another repository's.
-            self._check_ownership(row)
+        # Before an apply is asked to stop: it may be another repository's.
+        self._look()
         with lease.for_cleanup(
             self.context, self.ask.environment, self.ask.owner, self.ports.progress
         ):
             return self._remove()
 
     def _remove(self) -> CleanupDocument:
-        stored = self.context.state_sync.get_environment(self.ask.environment)
-        row = self.ledger.get(self.ask.environment)
+        stored, row = self._look()
         if stored is None and (row is None or row.phase == "removed"):
             return self._document("nothing_to_do", existed=False, state_record_removed=False)
-        self._check_ownership(row)
         if stored is None and row is not None and row.phase in reclaim.PHASES:
             with self.ports.clock.phase("reclaim"):
                 self.tables.settle_later(row)
@@ -162,6 +145,8 @@ class _Cleanup:
             )
         found = self._enumerate(stored, row)
         self.ports.last_words(self._stopped)
+        if self.ask.claim:
+            row = ownership.claimed(self.ask, self.context, self.ledger, row, stored)
         if row is not None:
             row = record(self.ledger, self.tables.before(row), "cleaning")
         if stored is not None:
@@ -190,21 +175,16 @@ class _Cleanup:
             self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
         return self._ended(existed=True, state_record_removed=removed)
 
-    def _check_ownership(self, row: LedgerRow | None) -> None:
-        if row is not None:
-            row.check_owner(
-                self.ask.owner.name, hint="Run the cleanup in the repository that made it."
-            )
-        # Without a row only the PR's own comment can prove that this environment is ours; on a
-        # laptop the person who types the name is the proof.
-        proven = self.ask.proven_by_marker or self.ask.owner.pr_number is None
-        if row is None and not proven:
-            raise Refused(
-                f"Nothing proves that {self.ask.environment} was made by this pull request.",
-                hint="If it was, remove it with `sqlmesh invalidate "
-                f"{self.ask.environment}` from a terminal.",
-                reason_code="not_ours",
-            )
+    def _look(self) -> tuple[Environment | None, LedgerRow | None]:
+        """The records of the environment in the state and in the ledger, in this order.
+
+        Raises:
+            Refused: they do not say that it is ours, and nobody claims it.
+        """
+        stored = self.context.state_sync.get_environment(self.ask.environment)
+        row = self.ledger.get(self.ask.environment)
+        ownership.check(self.ask.environment, self.ask.owner, row, stored, claim=self.ask.claim)
+        return stored, row
 
     def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> _Found:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
@@ -215,12 +195,18 @@ class _Cleanup:
         for item in row.objects if row else ():
             if item.kind == "view":
                 found.views.add(Relation(item.catalog, item.db, item.name))
+        prod = self.context.state_sync.get_environment(PROD)
+        # A schema of prod's can be called as if it were an environment's.
+        of_prod = set(objects.views_of(self.context, prod).values()) if prod else set()
+        self.foreign += [view.shown for view in found.views & of_prod]
+        found.views -= of_prod
         suffix = (
             stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
         )
         if suffix == EnvironmentSuffixTarget.SCHEMA.value:
             # With the suffix on the table the schema is prod's, and is never a candidate.
             found.schemas.update((view.catalog, view.schema) for view in found.views)
+            found.schemas -= {(view.catalog, view.schema) for view in of_prod}
         return found
 
     def _drop_views(self, found: _Found) -> None:

@@ -14,6 +14,9 @@ from ci_bot.worker import reclaim, times
 from ci_bot.worker.catalog import AdapterFiles, Catalog
 from ci_bot.worker.ledger import Ledger, LedgerRow, Phase
 
+# When that is stands in `until`; nowhere, where an environment uses a snapshot that shares it.
+_JANITOR = "SQLMesh's janitor takes it with the last snapshot that shares it"
+
 
 class Tables:
     """What becomes of them, and of the ledger's row, which lives as long as something is to come.
@@ -46,7 +49,8 @@ class Tables:
         """Once the environment is gone. Where something of it is left, its views may still read the
         tables, and the next run comes by here again."""
         if not complete:
-            self._keep(row, "the cleanup is not complete")
+            why = "the cleanup is not complete"
+            self._keep(row, why, why)
             return
         mode = self._mode(row)
         if mode == "now":
@@ -93,17 +97,21 @@ class Tables:
         self.kept = reclaim.kept_until_due(row, unmerged=self._ask.merged is False)
 
     def _leave(self, row: LedgerRow) -> None:
+        preview = f"it is a preview, which prod never reads; {_JANITOR}"
         if self._ask.merged:
-            why = "prod reuses it after the merge; otherwise SQLMesh's janitor takes it"
+            why = f"prod reads it once the merge is planned there; otherwise {_JANITOR}"
         elif self._ask.reclaim == "never":
-            why = "`reclaim` is `never`, so it is left to SQLMesh's janitor"
+            why = f"`reclaim` is `never`; {_JANITOR}"
+            preview = f"`reclaim` is `never`, and {preview}"
         else:
-            why = "it is left to SQLMesh's janitor"
-        self._keep(row, why)
+            why = _JANITOR
+        self._keep(row, why, preview)
         self._ledger.delete(row.environment)
 
-    def _keep(self, row: LedgerRow, why: str) -> None:
-        self.kept = reclaim.kept_until_ttl(row, self._context, why)
+    def _keep(self, row: LedgerRow, why: str, why_preview: str) -> None:
+        self.kept = reclaim.kept_until_ttl(
+            row, self._context, self._ledger, why=why, why_preview=why_preview
+        )
 
 
 def record(ledger: Ledger, row: LedgerRow, phase: Phase) -> LedgerRow:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
 from sqlmesh.core import constants as c
 from sqlmesh.core.state_sync.common import ExpiredBatchRange
 
+from ci_bot.contracts.environment import number_of
 from ci_bot.contracts.plan import ProjectCheck
 from ci_bot.worker import compat, times
 from ci_bot.worker.ledger import Ledger
@@ -98,9 +98,8 @@ def size(state: Any) -> ProjectCheck:
 
 def environments(state: Any, prefix: str) -> ProjectCheck:
     """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
-    pattern = re.compile(rf"{re.escape(prefix)}_\d{{1,10}}")
     stored = {
-        item.name for item in state.get_environments_summary() if pattern.fullmatch(item.name)
+        item.name for item in state.get_environments_summary() if number_of(item.name, prefix)
     }
     rows = Ledger(compat.state_adapter_of(state)).all()
     recorded = {row.environment for row in rows}

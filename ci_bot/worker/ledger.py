@@ -13,13 +13,13 @@ from pydantic import Field
 from sqlglot import exp
 
 from ci_bot.contracts.base import Contract, Count, Name, Timestamp
-from ci_bot.errors import Refused
 
 SCHEMA = "sqlmesh_ci_bot"
 VERSION = 1
 Phase = Literal[
     "applying",
-    "applied",
+    "promoted",  # built and promoted; views or data have not been looked at, or not to the end
+    "applied",  # and its evidence was finished
     "failed",
     "cleaning",
     "leftover",
@@ -27,6 +27,9 @@ Phase = Literal[
     "reclaimable",  # cleaned up at `updated_at`; its physical tables go after a grace period
     "reclaiming",  # its state rows are gone, and `objects` are the tables that still have to go
 ]
+
+# Rows in these phases are about an environment that is gone.
+REMOVED = ("removed", "reclaimable", "reclaiming")
 
 
 class LedgerSnapshot(Contract):
@@ -64,26 +67,6 @@ class LedgerRow(Contract):
     objects: list[LedgerObject] = Field(default_factory=list)
     created_at: Timestamp
     updated_at: Timestamp
-
-    def check_owner(self, owner: str, *, hint: str = "") -> None:
-        """The environment belongs to `owner`.
-
-        Args:
-            hint: What to do in this case, before what to do in general.
-
-        Raises:
-            Refused: it was made by another repository on the same state database.
-        """
-        if self.owner != owner:
-            general = (
-                "Two repositories on one state need different values of the input "
-                "`environment-prefix`."
-            )
-            raise Refused(
-                f"{self.environment} belongs to {self.owner}, not to {owner}.",
-                hint=f"{hint} {general}".strip(),
-                reason_code="other_owner",
-            )
 
 
 class RunRow(Contract):
@@ -127,15 +110,21 @@ class Ledger:
         )
         self._adapter.create_state_table(self._runs, self._run_columns)
 
-    def get(self, environment: str) -> LedgerRow | None:
-        """The row of an environment, None where there is none."""
+    def get(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
+        """The row of an environment, None where there is none.
+
+        Args:
+            lock: Nobody else changes it until the transaction ends that this is called in. DuckDB
+                has no such lock and needs none.
+        """
         if not self.exists():
             return None
-        found = self._adapter.fetchone(
+        query = (
             exp.select("document")
             .from_(self._environments)
             .where(exp.column("name").eq(exp.Literal.string(environment)))
         )
+        found = self._adapter.fetchone(query.lock() if lock else query)
         return LedgerRow.model_validate_json(found[0]) if found else None
 
     def all(self) -> list[LedgerRow]:

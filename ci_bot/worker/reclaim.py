@@ -9,7 +9,7 @@ one by one, and each is looked at once more before: a plan that is no run of our
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ci_bot.contracts.cleanup import KeptTable, Leftover, ReclaimedTable
@@ -19,13 +19,12 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat, reclaim_rules, times
 from ci_bot.worker.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.lease import Lease, Leases
-from ci_bot.worker.ledger import Ledger, LedgerRow
+from ci_bot.worker.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.problems import sentence
-from ci_bot.worker.reclaim_rules import Decision, Facts, SnapshotFact, StateRow, TableNames
+from ci_bot.worker.reclaim_facts import facts_of, recorded_tables, shown_tables, state_rows
+from ci_bot.worker.reclaim_rules import Decision
 
 PHASES = ("reclaimable", "reclaiming")
-# Rows of the ledger in these phases use nothing any more.
-_USES_NOTHING = (*PHASES, "removed")
 
 
 @dataclass
@@ -56,15 +55,6 @@ def owns_anything(row: LedgerRow) -> bool:
     return any(item.ours for item in row.snapshots) and bool(recorded_tables(row))
 
 
-def recorded_tables(row: LedgerRow) -> list[Relation]:
-    """The tables that were not there before the environment's first apply."""
-    return sorted(
-        Relation(item.catalog, item.db, item.name)
-        for item in row.objects
-        if item.kind == "table" and not item.existed
-    )
-
-
 def disowned(row: LedgerRow, context: Any) -> LedgerRow:
     """The row without what somebody else has touched since our own apply ended.
 
@@ -74,7 +64,7 @@ def disowned(row: LedgerRow, context: Any) -> LedgerRow:
     if row.phase == "applying":
         return row
     ended = times.milliseconds(row.updated_at)
-    touched = {item.key for item in _state_rows(row, context) if item.updated > ended}
+    touched = {item.key for item in state_rows(row, context) if item.updated > ended}
     snapshots = [
         item.model_copy(update={"ours": False}) if (item.name, item.identifier) in touched else item
         for item in row.snapshots
@@ -82,10 +72,24 @@ def disowned(row: LedgerRow, context: Any) -> LedgerRow:
     return row.model_copy(update={"snapshots": snapshots})
 
 
-def kept_until_ttl(row: LedgerRow, context: Any, why: str) -> list[KeptTable]:
-    """Every recorded table, with the end of its TTL. Spark is not asked."""
-    facts = Facts(recorded=_shown(row), rows=_state_rows(row, context))
-    return [_kept(table, why, reclaim_rules.expires(table, row, facts)) for table in facts.recorded]
+def kept_until_ttl(
+    row: LedgerRow, context: Any, ledger: Ledger, *, why: str, why_preview: str
+) -> list[KeptTable]:
+    """Every recorded table, with the end of its TTL. Spark is not asked.
+
+    Args:
+        why: Why those stay that prod reads, or could.
+        why_preview: Why previews stay.
+    """
+    facts, _ = facts_of(row, context, ledger)
+    return [
+        _kept(
+            table,
+            why_preview if reclaim_rules.is_preview(table, row, facts) else why,
+            reclaim_rules.expires(table, row, facts),
+        )
+        for table in facts.recorded
+    ]
 
 
 def kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
@@ -100,7 +104,7 @@ def kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
         if unmerged
         else "the sweep reclaims it only once the pull request is closed without a merge"
     )
-    return [_kept(table, why, due_at(row)) for table in _shown(row)]
+    return [_kept(table, why, due_at(row)) for table in shown_tables(row)]
 
 
 class Reclaim:
@@ -139,7 +143,7 @@ class Reclaim:
         except Refused as error:
             self._done.kept += [
                 _kept(table, f"it could not be reclaimed yet: {error.message}", None)
-                for table in _shown(row)
+                for table in shown_tables(row)
             ]
         except Exception as error:
             # What was decided stands in the ledger, so the next run goes on from there.
@@ -158,11 +162,12 @@ class Reclaim:
         with self._adapter.transaction():
             compat.lock_environments(self._context)
             before = times.milliseconds(row.updated_at)
-            facts, snapshots = self._facts(row)
+            facts, snapshots = facts_of(row, self._context, self._ledger)
             decision: Decision = reclaim_rules.decide(row, facts, before)
             compat.forget_snapshots(
-                self._context, [(snapshots[key], whole) for key, whole in decision.forget.items()]
+                self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
             )
+            self._bequeath(row, decision)
             drop = set(decision.drop)
             row = row.model_copy(
                 update={
@@ -180,57 +185,17 @@ class Reclaim:
         self._done.kept += [_kept(item.table, item.why, item.until) for item in decision.keep]
         return row
 
-    def _facts(self, row: LedgerRow) -> tuple[Facts, dict[tuple[str, str], Any]]:
-        default = str(self._context.default_catalog)
-
-        def shown(name: str) -> str:
-            return Relation.parse(name, default).shown
-
-        snapshots = compat.whole_snapshots(
-            self._context, [(item.name, item.identifier) for item in row.snapshots]
-        )
-        models_of_ours = {item.name for item in row.snapshots}
-        references: dict[str, list[SnapshotFact]] = {}
-        used: dict[str, str] = {}
-        for name, infos in compat.environment_snapshots(self._context).items():
-            models = [
-                info
-                for info in infos
-                if info.name in models_of_ours and info.is_model and not info.is_symbolic
-            ]
-            references[name] = [
-                SnapshotFact(
-                    str(info.name), str(info.identifier), str(info.version), str(info.dev_version)
-                )
-                for info in models
-            ]
-            for info in models:
-                for deployable in (True, False):
-                    used[shown(info.table_name(deployable))] = name
+    def _bequeath(self, row: LedgerRow, decision: Decision) -> None:
+        """Whoever uses what stays is its maker from now on, so that the last one takes it."""
+        kept = {item.table for item in decision.keep}
         for other in self._ledger.all():
-            if other.environment == row.environment or other.phase in _USES_NOTHING:
+            if other.environment == row.environment or other.phase in REMOVED:
                 continue
-            # What an apply in flight, or one that died, uses: the state does not know of it yet.
-            references.setdefault(other.environment, []).extend(
-                SnapshotFact(item.name, item.identifier, item.version, item.dev_version)
-                for item in other.snapshots
-            )
-            for item in other.objects:
-                if item.kind == "table":
-                    name = Relation(item.catalog, item.db, item.name).shown
-                    used.setdefault(name, other.environment)
-        facts = Facts(
-            recorded=_shown(row),
-            rows=_state_rows(row, self._context),
-            names={
-                key: TableNames(shown(item.table_name(True)), shown(item.table_name(False)))
-                for key, item in snapshots.items()
-                if item.is_model and not item.is_symbolic and item.version
-            },
-            references=references,
-            used=used,
-        )
-        return facts, snapshots
+            # A cleanup may be at work on it: what it has written by now counts.
+            heir = self._ledger.get(other.environment, lock=True)
+            changed = reclaim_rules.inherited(heir, row, kept) if heir is not None else None
+            if changed is not None:
+                self._ledger.put(changed)
 
     def _drop_all(self, row: LedgerRow, lease: Lease) -> None:
         """Drops the tables of a row in phase `reclaiming`; the row goes with the last of them."""
@@ -240,13 +205,14 @@ class Reclaim:
         # Views first: they read the tables.
         wanted.sort(key=lambda table: (present[table] == "table", table))
         dropped: dict[Relation, tuple[str | None, int | None]] = {}
+        known, _ = facts_of(row, self._context, self._ledger)
         for number, table in enumerate(wanted, start=1):
             if lease.reason is not None:
                 why = "The lease was lost while tables were dropped."
                 self._done.leftovers.append(Leftover(object=table.shown, why=why))
                 continue
-            # An environment cannot use a snapshot without its row, so the rows say it all.
-            facts = Facts(recorded=(), rows=_state_rows(row, self._context))
+            # Nobody can use a snapshot without its row, so the rows say what is new.
+            facts = replace(known, rows=state_rows(row, self._context))
             taken = reclaim_rules.claimed(table.shown, row, facts)
             if taken is not None:
                 until = reclaim_rules.expires(table.shown, row, facts)
@@ -303,24 +269,6 @@ class Reclaim:
             return size
         left = self._files.size(location)
         return None if left is None else max(size - left, 0)
-
-
-def _state_rows(row: LedgerRow, context: Any) -> list[StateRow]:
-    return [
-        StateRow(
-            item.name,
-            item.identifier,
-            item.version,
-            item.dev_version,
-            updated=item.updated_ts,
-            expires=item.updated_ts + item.ttl_ms,
-        )
-        for item in compat.stored_snapshots(context, [item.name for item in row.snapshots])
-    ]
-
-
-def _shown(row: LedgerRow) -> list[str]:
-    return [table.shown for table in recorded_tables(row)]
 
 
 def _kept(table: str, why: str, until: int | None) -> KeptTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.apply import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.contracts.plan import Backfill, BackfillAction
+from ci_bot.worker import describe
 from ci_bot.worker.compat import AuditOutcome
 from ci_bot.worker.names import Names
 
@@ -29,6 +30,7 @@ class ModelRecord:
     intervals: int
     action: BackfillAction | None = None
     done: int = 0
+    filled: int = 0
     seconds: float = 0.0
     audits: dict[str, ModelAudit] = field(default_factory=dict)
 
@@ -45,6 +47,7 @@ class Recorder(NoopConsole):
         self.failures: list[BaseException] = []
         self.promoting = False
         self.promoted = False
+        self._views_begun = False
         self._total = 0
         self._done = 0
 
@@ -68,7 +71,8 @@ class Recorder(NoopConsole):
             for snapshot, batches in batched_intervals.items():
                 record = self.models.get(self._names.of(snapshot.name))
                 if record is not None:
-                    record.batches = len(batches)
+                    # A second attempt is given what the first one left.
+                    record.batches = record.done + len(batches)
 
     def update_snapshot_evaluation_progress(
         self,
@@ -86,6 +90,9 @@ class Recorder(NoopConsole):
             part = ""
             if record is not None:
                 record.done += 1
+                record.filled += (
+                    describe.count_intervals(snapshot, [interval]) if snapshot.is_incremental else 1
+                )
                 record.seconds += (duration_ms or 0) / 1000
                 part = f" {record.done}/{record.batches}" if record.batches > 1 else ""
             done, total = self._done, self._total
@@ -96,7 +103,7 @@ class Recorder(NoopConsole):
         self.failures.extend(errors)
 
     def start_promotion_progress(self, *args: Any, **kwargs: Any) -> None:
-        self.promoting = True
+        self.promoting = self._views_begun = True
         self._progress("updating the virtual layer", self._done, self._total)
 
     def stop_promotion_progress(self, success: bool = True) -> None:
@@ -116,26 +123,52 @@ class Recorder(NoopConsole):
                 key = f"{outcome.audit} {seen[outcome.audit]}"
                 record.audits[key] = _merged(record.audits.get(key), outcome)
 
-    def applied(self, rows: dict[str, int]) -> list[AppliedModel]:
-        """The models that were built, slowest first."""
+    def applied(self, rows: Mapping[str, int]) -> list[AppliedModel]:
+        """The models that were built, slowest first. Call it when all of them are."""
+        return self._shown(
+            {name: (record.intervals, record.batches) for name, record in self.models.items()}, rows
+        )
+
+    def so_far(self) -> list[AppliedModel]:
+        """The models of which something was built, or audited, with how much; at any moment."""
+        with self._lock:
+            return self._shown(
+                {
+                    name: (record.filled, record.done)
+                    for name, record in self.models.items()
+                    if record.done or record.audits
+                },
+                {},
+            )
+
+    @property
+    def has_built(self) -> bool:
+        """Whether an attempt has filled a table, or begun to make the environment's views."""
+        with self._lock:
+            return self._views_begun or any(record.done for record in self.models.values())
+
+    def _shown(
+        self, counts: Mapping[str, tuple[int, int]], rows: Mapping[str, int]
+    ) -> list[AppliedModel]:
         found = [
             AppliedModel(
                 model=name,
-                table=record.table,
-                action=record.action,
-                intervals=record.intervals,
-                batches=record.batches,
-                seconds=round(record.seconds, 3),
+                table=self.models[name].table,
+                action=self.models[name].action,
+                intervals=intervals,
+                batches=batches,
+                seconds=round(self.models[name].seconds, 3),
                 rows=rows.get(name),
-                audits=sorted(record.audits.values(), key=lambda audit: audit.audit),
+                audits=sorted(self.models[name].audits.values(), key=lambda audit: audit.audit),
             )
-            for name, record in self.models.items()
+            for name, (intervals, batches) in counts.items()
         ]
         return sorted(found, key=lambda model: (-model.seconds, model.model))
 
     def audit_totals(self, expected: int) -> AuditTotals:
         """Counts over all models; what was expected and never ran is `not_run`, not passed."""
-        audits = [audit for record in self.models.values() for audit in record.audits.values()]
+        with self._lock:
+            audits = [audit for record in self.models.values() for audit in record.audits.values()]
         passed = sum(audit.status == "passed" for audit in audits)
         failed = [audit for audit in audits if audit.status == "failed"]
         return AuditTotals(
@@ -144,6 +177,14 @@ class Recorder(NoopConsole):
             blocking_failed=sum(audit.blocking for audit in failed),
             not_run=max(0, expected - passed - len(failed)),
         )
+
+
+def recorder_of(work: Iterable[Backfill], names: Names, progress: ReportProgress) -> Recorder:
+    """A recorder that knows what a plan will build."""
+    recorder = Recorder(names, progress)
+    for item in work:
+        recorder.expect(item)
+    return recorder
 
 
 def _merged(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:

@@ -28,6 +28,7 @@ from ci_bot.worker import (
     first_build,
     history,
     load_trace,
+    ownership,
     planning,
     prod_plan,
     project,
@@ -329,12 +330,11 @@ class _Facts:
         elif not self.opened.has_prod:
             notes.append("The state holds no prod environment yet: everything is new.")
         else:
+            stored = self.opened.context.state_reader.get_environment(self.ask.environment)
             row = self._ledger.get(self.ask.environment)
-            if row is not None and row.owner != self.ask.owner.name:
-                notes.append(
-                    f"{self.ask.environment} belongs to {row.owner} on this state database, so an "
-                    "apply will be refused: set another `environment-prefix`."
-                )
+            refused = ownership.refusal(self.ask.environment, self.ask.owner, row, stored)
+            if refused is not None:
+                notes.append(f"{refused.message} So an apply will be refused.")
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes

@@ -6,7 +6,6 @@ closed, and this process has no way to do that (DESIGN 2).
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from sqlmesh.core.state_sync import StateSync
 
 from ci_bot.contracts.base import Contract
 from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.environment import number_of
 from ci_bot.contracts.messages import CleanupAsk, ListAsk, SweepAsk
 from ci_bot.contracts.sweep import (
     EnvironmentList,
@@ -25,7 +25,7 @@ from ci_bot.contracts.sweep import (
     SweepTarget,
 )
 from ci_bot.errors import EXIT_REFUSED, BadInput
-from ci_bot.worker import cleanup, compat, project, reclaim, review, times
+from ci_bot.worker import cleanup, compat, ownership, project, reclaim, review, times
 from ci_bot.worker.ledger import Ledger, LedgerRow
 from ci_bot.worker.problems import failure_of
 from ci_bot.worker.project import Clock
@@ -86,20 +86,21 @@ def list_environments(ask: ListAsk, ports: Ports) -> EnvironmentList:
 
 
 def _found(state: StateSync, pinned: Any, prefix: str) -> list[FoundEnvironment]:
-    pattern = re.compile(rf"{re.escape(prefix)}_\d{{1,10}}")
     records = {
         str(item.name): item.expiration_ts
         for item in state.get_environments_summary()
-        if pattern.fullmatch(str(item.name))
+        if number_of(str(item.name), prefix)
     }
     rows = {
         row.environment: row
         for row in Ledger(compat.state_adapter_of(state)).all()
-        if pattern.fullmatch(row.environment)
+        if number_of(row.environment, prefix)
     }
     found = []
     for name in sorted(records.keys() | rows.keys()):
         row, expires = rows.get(name), records.get(name)
+        if name in records and not ownership.stands_for(row, expires):
+            row = None  # it is about one that is gone, and this one is somebody's
         found.append(
             FoundEnvironment(
                 environment=name,

@@ -98,7 +98,7 @@ class Night:
                     f"replace(document, '{self.repo.full_name}', 'octo/shop')"
                 )
         for name in self.environments():
-            self.worker.cleanup(name)
+            self.worker.cleanup(name, claim=True)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from ci_bot.contracts.messages import Progress
-from ci_bot.errors import WorkerFailed
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
@@ -76,15 +75,16 @@ def worker(shop: Shop) -> Iterator[Mortal]:
 
 # Each stage has a column of its own: what another test built already would not be built again.
 @pytest.mark.parametrize(
-    ("stage", "column"),
+    ("stage", "column", "left"),
     [
-        ("apply: shop.revenue", "killed_in_backfill"),
-        ("updating the virtual layer", "killed_in_promotion"),
-        ("verify: ", "killed_in_verification"),
+        ("apply: shop.revenue", "killed_in_backfill", "may be half built"),
+        ("updating the virtual layer", "killed_in_promotion", "may be half built"),
+        ("verify: ", "killed_in_verification", "is built and its views are made"),
+        ("evidence: ", "killed_in_evidence", "is built and its views are made"),
     ],
 )
-def test_apply__killed_at_a_stage__is_finished_by_the_next(
-    shop: Shop, worker: Mortal, stage: str, column: str
+def test_apply__killed_at_a_stage__is_told_and_finished_by_the_next(
+    shop: Shop, worker: Mortal, stage: str, column: str, left: str
 ) -> None:
     shop.edit("models/revenue.sql", REVENUE, f"{REVENUE},\n  CAST(COUNT(*) AS BIGINT) AS {column}")
     before = prod_intervals(shop)
@@ -94,11 +94,17 @@ def test_apply__killed_at_a_stage__is_finished_by_the_next(
         "window": reviewed.identity and reviewed.identity.window,
     }
     worker.killer = Killer(stage)
-    with pytest.raises(WorkerFailed) as crashed:
-        worker.apply("pr_4", **request)
+    killed = worker.apply("pr_4", **request)
     assert worker.killer.killed == 1, [f"{step.phase}: {step.message}" for step in worker.killer]
-    assert crashed.value.reason_code == "worker_crashed"
     worker.killer = None
+    assert killed.result == "failed"
+    assert killed.failure is not None
+    assert killed.failure.exit_code == 4
+    assert killed.plan_id == reviewed.plan_id
+    assert left in killed.partial[0]
+    assert "shop.revenue" in {model.model for model in killed.models}
+    assert killed.versions.sqlmesh is not None
+    assert killed.timings
 
     again = worker.review("pr_4")
     assert again.plan_id == reviewed.plan_id, "the same request has the same id with less work"
@@ -106,7 +112,12 @@ def test_apply__killed_at_a_stage__is_finished_by_the_next(
     applied = worker.apply("pr_4", **request)
 
     assert applied.failure is None
-    assert applied.result in ("applied", "nothing_to_apply")
+    # Whatever was built already: that it works is looked at now.
+    assert applied.result == "applied"
+    assert all(view.resolves for view in applied.views)
+    assert {diff.model for diff in applied.table_diff} == {"shop.revenue", "shop.top_customers"}
+    finished = worker.apply("pr_4", **request)
+    assert (finished.result, finished.reason_code) == ("nothing_to_apply", "already_applied")
     held = worker.review("pr_4")
     assert held.work == []
     assert "already holds" in (held.environment_now or "")

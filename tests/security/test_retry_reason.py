@@ -41,3 +41,22 @@ def test_virtual_layer__is_retried_only_while_it_is_being_updated(recorder: Reco
 def test_a_query_that_is_wrong__is_not_retried(recorder: Recorder) -> None:
     recorder.failures.append(RuntimeError("UNRESOLVED_COLUMN: no such column"))
     assert retry_reason(PlanError("Plan application failed."), recorder) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create table or view `{}`.`shop__v3__80__dev`",
+        "[TABLE_OR_VIEW_NOT_FOUND] The table or view `c`.`{}`.`shop__v3__80__dev` cannot be found.",
+        "org.apache.hadoop.hive.metastore.api.AlreadyExistsException: Database {} already exists",
+    ],
+)
+def test_what_another_run_makes_or_replaces__is_retried(recorder: Recorder, words: str) -> None:
+    """Environments share a preview, and Spark replaces a view by dropping it and making it anew."""
+
+    def reason(schema: str) -> str | None:
+        recorder.failures[:] = [RuntimeError(words.format(schema))]
+        return retry_reason(PlanError("failed"), recorder, {"sqlmesh__shop.shop__v3__80__dev"})
+
+    assert reason("sqlmesh__shop")
+    assert reason("sources") is None, "that is the model's own mistake"

@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ci_bot.settings import environment_name, from_environ
+from ci_bot.settings import from_environ
 from tests.conftest import REPOSITORY
 from tests.security.probe_job import SECRET
 
@@ -88,23 +86,6 @@ def test_locale__of_the_machine_changes_nothing(tmp_path: Path, locale: str) -> 
     assert ended.returncode == 0, ended.stderr.decode()
     assert b"\n::notice::" in ended.stdout
     assert b"Traceback" not in ended.stderr
-
-
-@given(
-    st.from_regex(r"[a-z][a-z0-9_]{0,30}", fullmatch=True),
-    st.integers(min_value=1, max_value=10**12),
-)
-def test_environment_name__is_a_prefix_and_a_number(prefix: str, number: int) -> None:
-    name = environment_name(prefix, number)
-    assert re.fullmatch(r"[a-z][a-z0-9_]*_[0-9]+", name)
-    assert name.removeprefix(f"{prefix}_") == str(number)
-    assert name not in ("prod", "dev", "main")
-
-
-@pytest.mark.parametrize("text", ["7; DROP", "prod", "../7", "7.0", "", "seven"])
-def test_environment_name__never_comes_from_text(text: str) -> None:
-    with pytest.raises(ValueError, match="invalid literal"):
-        environment_name("pr", text)  # type: ignore[arg-type]
 
 
 def bandit(path: Path) -> int:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.worker import reclaim_rules as rules
-from ci_bot.worker.ledger import LedgerRow, LedgerSnapshot
-from ci_bot.worker.reclaim_rules import Decision, Facts, SnapshotFact, StateRow, TableNames
+from ci_bot.worker.ledger import LedgerObject, LedgerRow, LedgerSnapshot
+from ci_bot.worker.reclaim_rules import Decision, Facts, SnapshotFact, StateRow, TableNames, Use
 
 PUSHED = 1_000
 CLEANED = 2_000
@@ -49,9 +49,14 @@ def stored(identifier: str = "7", **changes: Any) -> StateRow:
     return StateRow(**facts | changes)
 
 
-def fact(**changes: str) -> SnapshotFact:
+def use(*, reads_preview: bool = True, **changes: str) -> Use:
     facts = {"name": "revenue", "identifier": "7", "version": "7", "dev_version": "8"}
-    return SnapshotFact(**facts | changes)
+    return Use(**facts | changes, reads_preview=reads_preview)
+
+
+def prods(**changes: str) -> Use:
+    """Prod never reads a preview."""
+    return use(reads_preview=False, **changes)
 
 
 def names(item: SnapshotFact) -> TableNames:
@@ -79,39 +84,88 @@ def why(decision: Decision) -> dict[str, str]:
 
 def test_decide__what_is_ours_and_nobody_uses_goes() -> None:
     decision = decide(facts())
-    assert decision.forget == {("revenue", "7"): True}
+    assert decision.forget == {("revenue", "7"): "version"}
     assert decision.drop == [TABLE, PREVIEW]
     assert decision.keep == []
 
 
-@pytest.mark.parametrize("who", ["prod", "pr_2", "dev"])
+@pytest.mark.parametrize("who", ["pr_2", "dev"])
 def test_decide__what_an_environment_uses_stays(who: str) -> None:
-    decision = decide(facts(references={who: [fact()]}))
+    decision = decide(facts(references={who: [use()]}))
     assert decision.forget == {}
     assert decision.drop == []
-    assert why(decision) == dict.fromkeys((TABLE, PREVIEW), f"{who} uses its version")
+    assert why(decision) == {TABLE: f"{who} uses its version", PREVIEW: f"{who} reads it"}
+    assert {item.until for item in decision.keep} == {None}, "no TTL takes what is in use"
+
+
+def test_decide__a_snapshot_that_prod_has_by_now_stays_with_its_preview() -> None:
+    # The preview could go, but only the row says that it is there.
+    decision = decide(facts(references={"prod": [prods()]}))
+    assert decision.forget == {}
+    assert decision.drop == []
+    assert why(decision) == {TABLE: "prod uses its version", PREVIEW: rules.IN_USE}
 
 
 def test_decide__a_version_that_another_snapshot_of_prod_shares_stays_without_our_preview() -> None:
     # A metadata change on top of ours: another snapshot id, another preview, the same table.
-    decision = decide(facts(references={"prod": [fact(identifier="9", dev_version="9")]}))
-    assert decision.forget == {("revenue", "7"): False}
+    decision = decide(facts(references={"prod": [prods(identifier="9", dev_version="9")]}))
+    assert decision.forget == {("revenue", "7"): "preview"}
     assert decision.drop == [PREVIEW]
     assert why(decision) == {TABLE: "prod uses its version"}
 
 
+def readers(*more: StateRow, **changes: Any) -> Facts:
+    """The reader of a changed model: a snapshot of its own, and both versions are prod's."""
+    in_state = (stored(), stored("1"), *more)
+    references = {"prod": [prods(identifier="1")], **changes.pop("references", {})}
+    return facts(*in_state, references=references, **changes)
+
+
+def test_decide__the_preview_of_a_reader_goes_although_its_dev_version_is_prods() -> None:
+    decision = decide(readers(used={TABLE: "prod"}))
+    assert decision.forget == {("revenue", "7"): "preview"}
+    assert decision.drop == [PREVIEW]
+    assert why(decision) == {TABLE: "prod uses its version"}
+
+
+def test_decide__the_preview_of_a_reader_stays_for_whoever_reads_it() -> None:
+    other = use(identifier="2")
+    decision = decide(readers(stored("2"), references={"pr_2": [other]}))
+    assert decision.forget == {("revenue", "7"): "row"}, "others share both, and what is known"
+    assert decision.drop == []
+    assert why(decision)[PREVIEW] == "pr_2 reads it"
+
+
+def test_decide__the_preview_of_a_reader_goes_where_others_read_prods_table() -> None:
+    # A change of a description: the snapshot is new, and reads what prod reads.
+    metadata = use(identifier="2", reads_preview=False)
+    # And an environment that has prod's own snapshot, without a change.
+    unchanged = use(identifier="1", reads_preview=False)
+    known = readers(stored("2"), references={"pr_2": [metadata], "dev": [unchanged]})
+    decision = decide(known)
+    assert decision.forget == {("revenue", "7"): "preview"}
+    assert decision.drop == [PREVIEW]
+
+
+def test_decide__the_preview_of_a_reader_stays_while_somebody_may_come_back_to_it() -> None:
+    # Nobody uses it now. A plan that was made with it would not push it again.
+    decision = decide(readers(stored("2")))
+    assert decision.drop == []
+    assert why(decision)[PREVIEW] == rules.SHARED
+    assert [item.until for item in decision.keep] == [None, None], "prod's snapshot shares it"
+
+
 def test_decide__a_preview_that_another_environment_shares_keeps_the_snapshot() -> None:
-    decision = decide(facts(references={"pr_2": [fact(identifier="9", version="9")]}))
+    decision = decide(facts(references={"pr_2": [use(identifier="9", version="9")]}))
     assert decision.forget == {}
     assert decision.drop == []
-    assert why(decision) == {TABLE: rules.SHARED, PREVIEW: "pr_2 uses its version"}
+    assert why(decision) == {TABLE: rules.SHARED, PREVIEW: "pr_2 reads it"}
 
 
 def test_decide__a_table_that_an_environment_names_stays_whatever_its_version() -> None:
     decision = decide(facts(used={TABLE: "prod"}))
     assert decision.drop == [PREVIEW]
-    assert why(decision) == {TABLE: "prod uses its version"}
-    assert decision.keep[0].until is None, "no TTL takes what is in use"
+    assert why(decision) == {TABLE: "prod uses it"}
 
 
 def test_decide__what_was_pushed_again_stays_until_its_ttl() -> None:
@@ -132,7 +186,7 @@ def test_decide__what_another_environment_made_first_stays() -> None:
 def test_decide__a_row_that_somebody_else_left_shares_what_it_shares() -> None:
     # Not used by any environment now, but its TTL runs: somebody may come back to it.
     decision = decide(facts(stored(), stored("9", dev_version="9", expires=TTL_ENDS + 5)))
-    assert decision.forget == {("revenue", "7"): False}
+    assert decision.forget == {("revenue", "7"): "preview"}
     assert decision.drop == [PREVIEW]
     assert [(item.why, item.until) for item in decision.keep] == [(rules.SHARED, TTL_ENDS + 5)]
 
@@ -164,12 +218,14 @@ SNAPSHOTS = st.builds(
     rows=st.lists(
         st.tuples(SNAPSHOTS, st.sampled_from([PUSHED, CLEANED, CLEANED + 1])), max_size=6
     ),
-    used=st.lists(SNAPSHOTS, max_size=4),
+    in_prod=st.lists(SNAPSHOTS, max_size=4),
+    used=st.lists(st.tuples(SNAPSHOTS, st.booleans()), max_size=4),
 )
 def test_decide__nothing_that_anybody_else_needs_ever_goes(
     mine: list[tuple[SnapshotFact, bool]],
     rows: list[tuple[SnapshotFact, int]],
-    used: list[SnapshotFact],
+    in_prod: list[SnapshotFact],
+    used: list[tuple[SnapshotFact, bool]],
 ) -> None:
     ledger = [
         LedgerSnapshot(**vars(item) | {"ours": ours})
@@ -184,23 +240,35 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
         recorded=sorted({f"p.{n}__{v}{d}" for n in "ab" for v in "123" for d in ("", "__dev")}),
         rows=in_state,
         names={item.key: names(item) for item in in_state},
-        references={"prod": used},
+        references={
+            "prod": [Use(**vars(item), reads_preview=False) for item in in_prod],
+            "dev": [Use(**vars(item), reads_preview=reads) for item, reads in used],
+        },
     )
     decision = rules.decide(row().model_copy(update={"snapshots": ledger}), known, CLEANED)
 
     ours = {(item.name, item.identifier) for item in ledger if item.ours}
-    assert decision.forget.keys() <= ours - {item.key for item in used}
+    in_use = [*in_prod, *(item for item, _ in used)]
+    assert decision.forget.keys() <= ours - {item.key for item in in_use}
     survivors = [item for item in in_state if item.key not in decision.forget]
-    needed = {
-        name for item in [*used, *survivors] for name in (names(item).table, names(item).preview)
-    }
+    elsewhere = {item.key for item in in_use} - ours
+    needed = {names(item).table for item in [*in_use, *survivors]}
+    needed |= {names(item).preview for item, reads in used if reads}
+    # Of a snapshot that is in use it is known what is read; of all others it is not.
+    needed |= {names(item).preview for item in survivors if item.key not in elsewhere}
     assert needed.isdisjoint(decision.drop)
     assert {item.key for item in in_state if item.updated > CLEANED}.isdisjoint(decision.forget)
     assert sorted([*decision.drop, *(item.table for item in decision.keep)]) == known.recorded
-    for key, whole in decision.forget.items():
+    for key, part in decision.forget.items():
         forgotten = next(item for item in in_state if item.key == key)
-        shared = any(item.table == forgotten.table for item in [*used, *survivors])
-        assert whole is not shared
+        shared = any(item.table == forgotten.table for item in [*in_use, *survivors])
+        assert (part != "version") is shared
+        if part == "preview":
+            # What is known of a preview goes only with the preview.
+            assert names(forgotten).preview not in needed
+        if part == "version":
+            read = {item.preview for item, reads in used if reads}
+            assert forgotten.preview not in read, "what is known of it would go along"
 
 
 def test_claimed__only_where_a_row_came_back() -> None:
@@ -209,3 +277,46 @@ def test_claimed__only_where_a_row_came_back() -> None:
     assert rules.claimed(TABLE, row(), facts(stored("9", dev_version="9"))) == rules.PUSHED_AGAIN
     assert rules.claimed(PREVIEW, row(), facts(stored("9", dev_version="9"), names={})) is None
     assert rules.claimed("p.hash", row(), facts(stored("9"), names={})) == rules.PUSHED_AGAIN
+
+
+def test_claimed__is_no_preview_by_a_row_that_reads_the_other_table() -> None:
+    # It was there when it was decided, too: prod's own snapshot has the preview's name.
+    known = readers(rows=(stored("1"),), names={})
+    assert rules.claimed(PREVIEW, row(), known) is None
+    assert rules.claimed(TABLE, row(), known) == "prod uses its version"
+    pushed = readers(rows=(stored("1"), stored("2")), names={})
+    assert rules.claimed(PREVIEW, row(), pushed) == rules.PUSHED_AGAIN
+
+
+def test_is_preview__tells_the_two_tables_of_a_snapshot_apart() -> None:
+    assert rules.is_preview(PREVIEW, row(), facts())
+    assert not rules.is_preview(TABLE, row(), facts())
+    assert not rules.is_preview("p.hash_of_something", row(), Facts(recorded=()))
+
+
+def recorded(*tables: str, existed: bool) -> list[LedgerObject]:
+    return [
+        LedgerObject(
+            kind="table", catalog="c", db="p", name=table.removeprefix("p."), existed=existed
+        )
+        for table in tables
+    ]
+
+
+def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
+    maker = row(objects=recorded(TABLE, PREVIEW, existed=False))
+    own = REVENUE.model_copy(update={"identifier": "2"})
+    shared = REVENUE.model_copy(update={"ours": False})
+    heir = row(own, shared, environment="pr_2", objects=recorded(TABLE, PREVIEW, existed=True))
+
+    found = rules.inherited(heir, maker, {PREVIEW})
+
+    assert found is not None
+    assert {item.name: item.existed for item in found.objects} == {
+        TABLE.removeprefix("p."): True,
+        PREVIEW.removeprefix("p."): False,
+    }
+    assert [item.ours for item in found.snapshots] == [True, True]
+    assert found.updated_at == heir.updated_at, "it is older than what the heir has done"
+    assert rules.inherited(found, maker, {PREVIEW}) is None
+    assert rules.inherited(row(own, environment="pr_3"), maker, {PREVIEW}) is None

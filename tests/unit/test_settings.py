@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.errors import BadInput
-from ci_bot.settings import Inputs, env_name, environment_name, from_environ
+from ci_bot.settings import Inputs, env_name, from_environ
 
 RUNNER = {
     "GITHUB_REPOSITORY": "acme/warehouse",
@@ -173,10 +173,6 @@ def test_token__is_in_no_message_and_no_representation() -> None:
     assert settings.inputs.github_token == token
     assert token not in repr(settings)
     assert token not in problems({env_name("github-token"): token})
-
-
-def test_environment_name__is_made_of_prefix_and_number() -> None:
-    assert environment_name("pr", 17) == "pr_17"
 
 
 @settings(deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sqlglot import exp
 from sqlmesh.core import constants as c
@@ -190,24 +190,28 @@ def whole_snapshots(
     return {(str(item.name), str(item.identifier)): item for item in found.values()}
 
 
-def forget_snapshots(context: Context, snapshots: Iterable[tuple[Snapshot, bool]]) -> None:
+def forget_snapshots(
+    context: Context, snapshots: Iterable[tuple[Snapshot, Literal["version", "preview", "row"]]]
+) -> None:
     """Deletes the rows of snapshots, and their intervals, from the state.
 
     The interval rows of others stay byte for byte: SQLMesh's own `cleanup_intervals` would compact
     all of them first. (`_delete_intervals_by_version`, `_delete_intervals_by_dev_version`)
 
     Args:
-        snapshots: True: nobody shares the snapshot's version, so all of its intervals go. False:
-            only those of its preview.
+        snapshots: Each with the intervals that go: of its whole version, of its preview, which
+            another plan would take for built otherwise, or none.
     """
-    tasks = [
-        SnapshotTableCleanupTask(snapshot=item.table_info, dev_table_only=not whole)
-        for item, whole in snapshots
-    ]
-    if not tasks:
+    chosen = list(snapshots)
+    if not chosen:
         return
+    tasks = [
+        SnapshotTableCleanupTask(snapshot=item.table_info, dev_table_only=part == "preview")
+        for item, part in chosen
+        if part != "row"
+    ]
     store: Any = _store(context)
-    store.snapshot_state.delete_snapshots([task.snapshot for task in tasks])
+    store.snapshot_state.delete_snapshots([item.table_info for item, _ in chosen])
     store.interval_state._delete_intervals_by_version(tasks)
     store.interval_state._delete_intervals_by_dev_version(tasks)
 

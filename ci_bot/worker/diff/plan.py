@@ -10,6 +10,7 @@ from ci_bot.contracts.apply import TableDiff
 from ci_bot.worker.diff.compare import Clock, compare, compare_schema
 from ci_bot.worker.diff.spec import DiffSpec, SqlError, SqlPort
 
+FAILED = "Spark could not compare it"
 CANCELLED = "The run was cancelled before this model was compared."
 
 
@@ -55,6 +56,7 @@ class Controls:
         clock: Monotonic seconds, for `seconds` of each model.
         poll: Seconds between two questions to `cancelled`.
         patience: Seconds that running queries get to end.
+        again: Called before a model whose comparison failed is tried once more; None: it is not.
     """
 
     workers: int = 2
@@ -63,6 +65,7 @@ class Controls:
     clock: Clock | None = None
     poll: float = 0.2
     patience: float = 2.0
+    again: Callable[[], None] | None = None
 
 
 def compare_models(
@@ -157,14 +160,19 @@ def _one(port: SqlPort, candidate: Candidate, over: str | None, controls: Contro
         return _skipped(candidate, candidate.unavailable)
     if controls.cancelled():
         return _skipped(candidate, CANCELLED)
-    try:
-        if over is not None:
-            return compare_schema(port, candidate.spec, over)
-        return compare(port, candidate.spec, clock=controls.clock)
-    except SqlError as error:
-        if controls.cancelled():
-            return _skipped(candidate, CANCELLED)
-        return _skipped(candidate, f"Spark could not compare it: {error}")
+    again = controls.again
+    while True:
+        try:
+            if over is not None:
+                return compare_schema(port, candidate.spec, over)
+            return compare(port, candidate.spec, clock=controls.clock)
+        except SqlError as error:
+            if controls.cancelled():
+                return _skipped(candidate, CANCELLED)
+            if again is None:
+                return _skipped(candidate, f"{FAILED}: {error}")
+            again()
+            again = None
 
 
 def _skipped(candidate: Candidate, reason: str) -> TableDiff:

@@ -39,18 +39,18 @@ class SparkPort:
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and types of a table or view."""
-        with _failures():
+        with spark_failures():
             schema = json.loads(self._session.table(table)._jdf.schema().json())
         return [(field["name"], _declared(field)) for field in schema["fields"]]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group."""
-        with self._job_group(), _failures():
+        with self._job_group(), spark_failures():
             return [tuple(row) for row in self._session.sql(sql).collect()]
 
     def size(self, table: str) -> int | None:
         """Bytes that Spark expects to read from a table, from its files; None if it cannot say."""
-        with _failures():
+        with spark_failures():
             plan = self._session.table(table)._jdf.queryExecution().optimizedPlan()
             size = int(str(plan.stats().sizeInBytes()))
         return size if size < _UNKNOWN_SIZE else None
@@ -79,7 +79,8 @@ def side_by_side(session: SparkSession) -> int:
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
+def spark_failures() -> Iterator[None]:
+    """Turns what Spark raises into `SqlError`, whose text holds no value of any row."""
     try:
         yield
     except AnalysisException as error:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ci_bot.contracts.apply import TableDiff
 from ci_bot.worker.diff.plan import (
     CANCELLED,
+    FAILED,
     Budget,
     Candidate,
     Controls,
@@ -110,6 +111,26 @@ def test_compare_models__each_reason_by_its_model() -> None:
     }
     assert [diff.model for diff in found if diff.compared] == ["fine"]
     assert sorted(diff.model for diff in told) == ["broken", "fine", "grainless", "new"]
+
+
+def test_compare_models__tries_a_model_once_more_and_not_twice() -> None:
+    """Another run replaces the view that both read: for a moment it is not there."""
+    reads: list[str] = []
+    pauses: list[None] = []
+
+    def fails(table: str) -> None:
+        reads.append(table)
+        if table == "gone" or reads.count(table) == 1:
+            raise SqlError("TABLE_OR_VIEW_NOT_FOUND (see the log).")
+
+    found = compare_models(
+        Port(fails),
+        [candidate("replaced"), candidate("gone")],
+        controls=Controls(workers=1, again=lambda: pauses.append(None)),
+    )
+    assert [diff.compared for diff in found] == [True, False]
+    assert found[1].skipped_because == f"{FAILED}: TABLE_OR_VIEW_NOT_FOUND (see the log)."
+    assert (reads.count("replaced"), reads.count("gone"), len(pauses)) == (2, 2, 2)
 
 
 def test_compare_models__over_budget_shows_the_schema_only() -> None:

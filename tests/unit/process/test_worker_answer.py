@@ -47,6 +47,7 @@ COMMON: dict[str, Any] = {
 }
 REVIEW = ReviewAsk(**COMMON)
 APPLY = ApplyAsk(**COMMON, plan_id=PLAN[:12])
+WHOLE_APPLY = ApplyAsk(**COMMON, plan_id=PLAN)
 CLEANUP = CleanupAsk(**COMMON)
 FAILED = FailedAnswer(
     failure=Failure(stage="load", reason_code="failed", exit_code=2, message="No such file.")
@@ -122,6 +123,9 @@ def raw(document: Contract) -> bytes:
         (REVIEW, reviewed(identity=identity("pr_7"))),
         (APPLY, applied()),
         (APPLY, applied(result="refused", plan_id="cd" * 32)),
+        # Given in short, and there is no plan any more that would have the rest of it.
+        (APPLY, applied(plan_id=None, result="nothing_to_apply")),
+        (WHOLE_APPLY, applied(plan_id=PLAN, result="nothing_to_apply")),
         (CLEANUP, cleaned()),
         *((ask, FAILED) for ask in (REVIEW, APPLY, CLEANUP)),
     ],
@@ -140,7 +144,8 @@ def test_read_answer__what_was_asked(ask: Any, document: Contract) -> None:
         (APPLY, reviewed(), "about a review, not a apply"),
         (APPLY, applied("pr_8"), "another environment"),
         (APPLY, applied(plan_id="cd" * 32), "another plan"),
-        (APPLY, applied(plan_id=None, result="nothing_to_apply"), "another plan"),
+        (WHOLE_APPLY, applied(plan_id=None, result="nothing_to_apply"), "another plan"),
+        (APPLY, applied(plan_id=None), "another plan"),
         (CLEANUP, cleaned("pr_70"), "another environment"),
         (REVIEW.model_copy(update={"baseline": "base-branch"}), reviewed(), "another baseline"),
         (

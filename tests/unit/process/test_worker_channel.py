@@ -74,6 +74,25 @@ def test_answer__a_later_one_takes_the_place(line: Line) -> None:
     assert answer.failure.message == "m" * 10
 
 
+def test_keep__is_the_answer_only_where_there_is_no_other(line: Line) -> None:
+    def said(message: str) -> FailedAnswer:
+        return FailedAnswer(
+            failure=Failure(stage="apply", reason_code="x", exit_code=1, message=message)
+        )
+
+    def read() -> str:
+        data = os.pread(line.answer.fileno(), 1_000_000, 0)
+        return FailedAnswer.model_validate_json(data).failure.message
+
+    line.channel.keep(said("the first step " * 100))
+    line.channel.keep(said("the second step"))
+    assert not line.channel.answered
+    assert read() == "the second step", "a process that is killed now has said this"
+    line.channel.answer(said("the end"))
+    line.channel.keep(said("a thread that was late"))
+    assert read() == "the end"
+
+
 def test_channel__children_do_not_inherit_it(line: Line) -> None:
     for descriptor in (line.request.fileno(), line.answer.fileno(), line.writer):
         assert not os.get_inheritable(descriptor)

@@ -244,6 +244,53 @@ def test_applied__a_view_that_does_not_resolve_is_no_clean_apply() -> None:
     assert "❌ `table not found`" in text
 
 
+def test_applied__without_evidence_is_no_clean_apply_and_says_why() -> None:
+    document = make_apply(table_diff=[], evidence_missing="it could not be collected: NOT_FOUND")
+    text = render_apply(document, make_context(phase="applied")).text
+    assert "## 🟡 Applied" in text
+    assert "⚠️ evidence not collected: it could not be collected" in text
+    assert "nothing compared" not in text
+
+
+def test_applied__of_what_prod_has_by_now_does_not_speak_of_the_environment() -> None:
+    document = make_apply(
+        result="nothing_to_apply", reason_code="no_changes", models=[], views=[], table_diff=[]
+    )
+    text = render_apply(document, make_context(phase="applied")).text
+    assert "`prod` is what the project makes of it by now" in text
+    assert "The environment already is" not in text
+
+
+def test_cleanup_failed__of_an_environment_that_is_not_ours_proposes_no_second_try() -> None:
+    failure = Failure(
+        stage="cleanup",
+        reason_code="not_ours",
+        exit_code=3,
+        message="Nothing proves that this repository made it.",
+        hint="`ci-bot cleanup --project . --environment pr_142 --claim` removes it.",
+    )
+    document = make_cleanup(result="refused", leftovers=[], failure=failure)
+    text = render_cleanup(document, make_context(phase="cleanup_failed")).text
+    assert "Nothing was touched." in text
+    assert "--claim" in text
+    assert "Done so far" not in text
+    assert "```bash" not in text
+
+
+def test_closed__says_for_each_reason_what_stays_and_until_when() -> None:
+    kept = [
+        {"table": "s.a__1", "why": "prod reads it", "until": "2026-08-30T12:00:00Z"},
+        {"table": "s.a__2__dev", "why": "it is a preview", "until": None},
+        {"table": "s.b__1", "why": "prod reads it", "until": "2026-08-31T12:00:00Z"},
+    ]
+    text = render_cleanup(make_cleanup(tables_kept=kept), make_context(phase="closed")).text
+    sentences = [line for line in text.splitlines() if line.startswith("Kept:")]
+    assert len(sentences) == 2
+    assert "2 physical tables, until " in sentences[0]
+    assert "because prod reads it" in sentences[0]
+    assert sentences[1] == "Kept: 1 physical table, because it is a preview."
+
+
 def test_apply_failed__lists_what_may_be_half_built() -> None:
     text = sample("apply_failed")
     assert "**May be half built** (1)" in text
