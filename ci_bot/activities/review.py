@@ -101,11 +101,12 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         fork=options.fork,
     )
     if changed is not None:
-        facts = with_scan(facts, bench.scanned)
         loaded = bench.loaded_among(changed.paths)
+        on_load = _code_on_load(bench, changed, loaded)
+        facts = with_scan(facts, bench.scanned, believed=not on_load, loaded=loaded)
         bot = replace(
             bot,
-            code_on_load=tuple(_code_on_load(bench, changed, loaded)),
+            code_on_load=tuple(on_load),
             load_known=loaded is not None,
             unread_because=None if bench.scanned else bench.not_scanned_because,
         )

@@ -19,4 +19,8 @@ class ScanFacts(Contract):
     without_plan: list[Finding] = Field(
         description="Of rules that see more where models are loaded: for a review without a plan."
     )
+    statements: list[Finding] = Field(
+        description="What SQL in the files does, as it stands: for a review whose plan was made "
+        "beside code of the pull request."
+    )
     seconds: Seconds

@@ -16,7 +16,12 @@ from typing import Any
 
 from ci_bot.contracts.messages import ScanAsk
 from ci_bot.contracts.scan import ScanFacts
-from ci_bot.worker.rules import RuleInputs, find_in_files, find_without_plan
+from ci_bot.worker.rules import (
+    RuleInputs,
+    find_in_files,
+    find_in_statements,
+    find_without_plan,
+)
 from ci_bot.worker.rules.gather import model_in_text
 from ci_bot.worker.rules.reading import after, before
 
@@ -69,6 +74,7 @@ def scan(ask: ScanAsk, now: Callable[[], float]) -> ScanFacts:
     return ScanFacts(
         findings=find_in_files(inputs),
         without_plan=find_without_plan(inputs),
+        statements=find_in_statements(inputs),
         seconds=round(now() - start, 3),
     )
 

@@ -11,15 +11,31 @@ import pytest
 
 from ci_bot.activities.changed import Changes, changes
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
+from ci_bot.contracts.messages import Workplace
 from ci_bot.decision import BotFacts, code_that_runs_on_load, judge
+from ci_bot.process.git import ChangedFile as GitFile
 from ci_bot.process.git import Git
-from ci_bot.worker.rule_inputs import _reader
-from ci_bot.worker.rules.files import PROJECT_RULES
+from ci_bot.worker.rules import reading
+from ci_bot.worker.rules.files import (
+    FILE_RULES,
+    MODEL_FILE_RULES,
+    PROJECT_RULES,
+    STATEMENT_FILE_RULES,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from tests.checkout import Repository
 from tests.unit.decision.facts import facts
 
 LARGE = LARGEST_FILE_BYTES + 1
+EVERY_FILE_RULE = (*FILE_RULES, *MODEL_FILE_RULES, *PROJECT_RULES, *STATEMENT_FILE_RULES)
+
+
+def every(_file: GitFile) -> bool:
+    return True
+
+
+def workplace(root: Path) -> Workplace:
+    return Workplace(repository=str(root), cache_dir="/nowhere", scratch_dir="/nowhere")
 
 
 @pytest.fixture
@@ -53,7 +69,7 @@ def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Reposito
     assert found.paths == ["c.sql", "models/a.sql", "models/b.py"]
     assert found.too_large == ()
     assert sorted(found.before()) == ["models/a.sql", "models/b.py"]
-    read = {file.path: (file.before, file.after) for file in found.contents(git, ["."])}
+    read = {file.path: (file.before, file.after) for file in found.contents(git, every)}
     assert read == {
         "c.sql": (None, b"{{ f() }}"),
         "models/a.sql": (b"SELECT 1", b"SELECT @{1}"),
@@ -61,17 +77,11 @@ def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Reposito
     }
 
 
-def test_contents__of_what_cannot_be_code__are_not_fetched(repository: Repository) -> None:
-    git, found = compared(
-        repository, notes_DOT_txt=b"x", p__m_DOT_sql=b"y", other__m_DOT_sql=b"z", p__s_DOT_csv=b"1"
-    )
-    read = {file.path: (file.after, file.read) for file in found.contents(git, ["p"])}
-    assert read == {
-        "notes.txt": (None, True),
-        "other/m.sql": (None, True),
-        "p/m.sql": (b"y", True),
-        "p/s.csv": (None, True),
-    }
+def test_contents__are_those_that_are_wanted(repository: Repository) -> None:
+    git, found = compared(repository, notes_DOT_txt=b"x", p__m_DOT_sql=b"y", p__a_DOT_so=b"1")
+    wanted = found.contents(git, lambda file: file.path.startswith("p/"))
+    read = {file.path: (file.after, file.read) for file in wanted}
+    assert read == {"p/a.so": (None, False), "p/m.sql": (b"y", True)}
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -83,17 +93,17 @@ def test_too_large__on_either_side__is_read_by_nobody(repository: Repository, si
     )
     assert found.too_large == ("a.py",), "nobody reads the picture, so nobody misses it"
     assert list(found.before()) == ["b.py"]
-    read = {file.path: file.read for file in found.contents(git, ["."])}
-    assert read == {"a.py": False, "b.py": True, "p.png": True}
-    assert code_that_runs_on_load(found.contents(git, ["."]), ["."]) == ["a.py"], (
-        "what nobody could read counts as changed code"
-    )
+    read = {file.path: file.read for file in found.contents(git, every)}
+    assert read == {"a.py": False, "b.py": True, "p.png": False}
+    assert code_that_runs_on_load(
+        found.contents(git, every), frozenset({"a.py", "b.py"}), ["."]
+    ) == ["a.py"], "what nobody could read counts as changed code"
 
 
 def test_too_large__just_not__is_read(repository: Repository) -> None:
     git, found = compared(repository, a_DOT_sql=b" " * LARGEST_FILE_BYTES)
     assert found.too_large == ()
-    (file,) = found.contents(git, ["."])
+    (file,) = found.contents(git, every)
     assert len(file.after or b"") == LARGEST_FILE_BYTES
 
 
@@ -131,7 +141,7 @@ def test_rules__read_no_other_files_than_they_say() -> None:
     inputs = RuleInputs(
         before={}, after={}, changed_files=tuple(names), files_before=read, files_after=read
     )
-    for rule in PROJECT_RULES:
+    for rule in EVERY_FILE_RULE:
         list(rule(inputs))
     assert asked == {name for name in names if is_read(name)}
 
@@ -150,7 +160,7 @@ def tree(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_reader__gives_a_file_whole_or_not_at_all(tree: Path) -> None:
-    read = _reader(tree, ["closed.sql"])
+    read = reading.after(workplace(tree), ["closed.sql"])
     (tree / "closed.sql").write_text("SELECT 2")
     assert read("models/m.sql") == b"SELECT 1"
     refused = (
@@ -176,11 +186,11 @@ def test_seed__that_is_too_large_to_be_read__is_still_too_large_for_git(tmp_path
         after={},
         repository=root,
         changed_files=("seeds/s.csv",),
-        files_after=_reader(root),
+        files_after=reading.after(workplace(root)),
     )
     told = {
         (sight.spec.id, sight.evidence.split(":")[0])
-        for rule in PROJECT_RULES
+        for rule in EVERY_FILE_RULE
         for sight in rule(inputs)
     }
     assert told == {("seed-too-large", "6 MB, about 1,500,001 rows")}

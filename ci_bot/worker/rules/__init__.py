@@ -11,7 +11,12 @@ from __future__ import annotations
 from ci_bot.worker.rules.columns import column_changes
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.registry import SPECS, RuleSpec
-from ci_bot.worker.rules.run import find, find_in_files, find_without_plan
+from ci_bot.worker.rules.run import (
+    find,
+    find_in_files,
+    find_in_statements,
+    find_without_plan,
+)
 
 __all__ = [
     "SPECS",
@@ -20,5 +25,6 @@ __all__ = [
     "column_changes",
     "find",
     "find_in_files",
+    "find_in_statements",
     "find_without_plan",
 ]

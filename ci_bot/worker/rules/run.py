@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -16,6 +16,7 @@ from ci_bot.worker.rules.files import (
     FILE_RULES,
     MODEL_FILE_RULES,
     PROJECT_RULES,
+    STATEMENT_FILE_RULES,
     ProjectRule,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -47,12 +48,17 @@ def find_in_files(inputs: RuleInputs) -> list[Finding]:
 
     A rule that fails on a file is a high finding: a credential in it might not have been seen.
     """
-    return _findings(_in_files(inputs), inputs)
+    return _findings(_in_files(inputs, FILE_RULES), inputs)
 
 
 def find_without_plan(inputs: RuleInputs) -> list[Finding]:
     """What rules that read files and models find where no model is known."""
     return _findings(_project(MODEL_FILE_RULES, inputs), inputs)
+
+
+def find_in_statements(inputs: RuleInputs) -> list[Finding]:
+    """What the statements in the changed files do, where nothing else can tell."""
+    return _findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
 
 
 def _findings(sights: Iterable[Sight], inputs: RuleInputs) -> list[Finding]:
@@ -87,10 +93,10 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     return [*(f for f in found if id(f) not in left_out), told]
 
 
-def _in_files(inputs: RuleInputs) -> Iterator[Sight]:
+def _in_files(inputs: RuleInputs, rules: Sequence[ProjectRule]) -> Iterator[Sight]:
     for path in inputs.changed_files or ():
         alone = replace(inputs, changed_files=(path,))
-        for rule in FILE_RULES:
+        for rule in rules:
             for sight in _safely(partial(rule, alone), _name(rule), None):
                 if sight.spec is CRASHED:
                     yield replace(sight, severity="high", path=path, line=1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ci_bot.worker.rules.files import (
     configuration,
     environment,
+    literal_statements,
     python,
     raw_sql,
     secrets,
@@ -40,6 +41,9 @@ MODEL_FILE_RULES: tuple[ProjectRule, ...] = (
     seeds.keys,
     tests.removed,
 )
+
+# They read what the plan's judgement of the same statements sees better, if it can be believed.
+STATEMENT_FILE_RULES: tuple[ProjectRule, ...] = (literal_statements.written,)
 
 # They read what only a loaded project has.
 PROJECT_RULES: tuple[ProjectRule, ...] = (
