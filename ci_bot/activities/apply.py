@@ -8,7 +8,7 @@ import ci_bot
 from ci_bot.activities.asking import asking
 from ci_bot.activities.names import refused
 from ci_bot.bench import Bench, Listener
-from ci_bot.contracts.apply import BUILDING, WORKER_ENDED, ApplyDocument, ApplyResult, Step
+from ci_bot.contracts.apply import BUILDING, ApplyDocument, ApplyResult, Step
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.environment import UnfitName, for_apply
 from ci_bot.contracts.identity import PlanFlags, PlanIdentity, whole_id
@@ -106,7 +106,7 @@ def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
 def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
     """The document that a worker had left for the case of its death may be a step behind."""
     failure = document.failure
-    if document.reason_code != WORKER_ENDED or failure is None:
+    if document.reason_code != "worker_ended" or failure is None:
         return document
     return document.model_copy(
         update={

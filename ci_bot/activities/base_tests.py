@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ci_bot.activities.asking import asking
 from ci_bot.bench import Bench
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_tests import BaseTests, TestName
@@ -48,8 +49,8 @@ def _on_base(
         return {}
     wanted = sorted({(failure.path or "", failure.name) for failure in failures})
     try:
-        answer = bench.base_tests(
-            BaseTestsAsk(
+        with asking():
+            ask = BaseTestsAsk(
                 projects=projects,
                 gateway=bench.gateway,
                 workplace=bench.workplace,
@@ -57,7 +58,7 @@ def _on_base(
                 owner=owner,
                 tests=[TestName(path=path or None, name=name) for path, name in wanted],
             )
-        )
+        answer = bench.base_tests(ask)
     except Cancelled:
         raise
     except BotError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ci_bot.activities.asking import asking
 from ci_bot.contracts.messages import ReviewAsk, ScanAsk
 from ci_bot.contracts.report import ReviewFacts
 from ci_bot.contracts.scan import ScanFacts
@@ -13,15 +14,16 @@ def scan_of(ask: ReviewAsk) -> ScanAsk | None:
     """The question about the changed files that goes with a review; None where it knows of none."""
     if ask.changed_files is None:
         return None
-    return ScanAsk(
-        projects=ask.projects,
-        gateway=ask.gateway,
-        workplace=ask.workplace,
-        owner=ask.owner,
-        changed_files=ask.changed_files,
-        unread_files=ask.unread_files,
-        before_dir=ask.before_dir,
-    )
+    with asking():
+        return ScanAsk(
+            projects=ask.projects,
+            gateway=ask.gateway,
+            workplace=ask.workplace,
+            owner=ask.owner,
+            changed_files=ask.changed_files,
+            unread_files=ask.unread_files,
+            before_dir=ask.before_dir,
+        )
 
 
 def with_scan(

@@ -177,8 +177,6 @@ class Step(Contract):
         )
 
 
-# Why an apply failed whose worker has ended without a word: it had left its document for that case.
-WORKER_ENDED = "worker_ended"
 # What a worker says it does from its first write on, and what of that comes after the promotion.
 AFTER_PROMOTION = ("verify", "evidence")
 BUILDING = ("apply", *AFTER_PROMOTION)

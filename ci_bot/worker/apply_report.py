@@ -9,7 +9,6 @@ from typing import Any
 
 from ci_bot.contracts.apply import (
     BUILDING,
-    WORKER_ENDED,
     ApplyDocument,
     Attempt,
     Step,
@@ -125,8 +124,8 @@ class Report:
 
     def applied(self) -> ApplyDocument:
         """The document of an apply that came to its end."""
-        only_looked = None if self._attempts else "evidence_collected"
-        return self.document("applied", reason_code=only_looked)
+        only_looked = not self._attempts
+        return self.document("applied", reason_code="evidence_collected" if only_looked else None)
 
     def unfinished(self, failure: Failure, *, then: str | None = None) -> ApplyDocument:
         """The document of an apply that did not come to its end.
@@ -151,7 +150,7 @@ class Report:
         return self.unfinished(
             Failure(
                 stage=step.phase if step else "apply",
-                reason_code=WORKER_ENDED,
+                reason_code="worker_ended",
                 exit_code=EXIT_FAILED,
                 message=f"The apply ended without a word at this step: {doing}. Its process was "
                 "killed (perhaps out of memory), or the machine went away.",

@@ -128,7 +128,7 @@ def _missing_module(error: BaseException, name: str, root: Path) -> Cause:
             "repository, name its directory in the input `python-path`."
         )
         message = f"{who} `{name}`, which is not installed here."
-    return Cause(path, line, message, hint, "missing_module")
+    return Cause(path, line, message, hint, reason_code="missing_module")
 
 
 _PIN = (
@@ -152,7 +152,7 @@ def _missing_name(error: BaseException, root: Path) -> Cause | None:
         f"`{path}` imports `{found['name']}` from `{found['module']}`, and the installed version "
         f"of `{top}` has no such name.",
         _PIN.format(top=top),
-        "missing_module",
+        reason_code="missing_module",
     )
 
 
@@ -165,7 +165,7 @@ def _asks_for_input(error: BaseException, root: Path) -> Cause | None:
         line,
         f"`{path}` asks for input while it is loaded, and there is nobody to answer.",
         "Read the value from a variable instead, and pass that with the input `worker-env`.",
-        "asks_for_input",
+        reason_code="asks_for_input",
     )
 
 
@@ -179,7 +179,7 @@ def _missing_variable(error: KeyError, root: Path) -> Cause | None:
         line,
         f"`{path}` needs the variable `{name}`, which is not set here.",
         f"Pass `{name}` with the input `worker-env`, or give it a default.",
-        "missing_variable",
+        reason_code="missing_variable",
     )
 
 
@@ -196,7 +196,7 @@ def _missing_file(error: BaseException, name: str, root: Path) -> Cause | None:
         f"{'the root of the checkout' if here in (None, '.') else f'`{here}`'}.",
         "Relative paths begin in the project's directory, or in the root of the checkout where "
         "several projects are loaded together. `Path(__file__).parent` works from anywhere.",
-        "missing_file",
+        reason_code="missing_file",
     )
 
 

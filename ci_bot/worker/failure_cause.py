@@ -82,7 +82,7 @@ def _differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 def _margin(rows: Sequence[str]) -> int:
     """The width of the row numbers at the left."""
-    return max(len(row.split(maxsplit=1)[0]) for row in rows)
+    return max((len(row.split(maxsplit=1)[0]) for row in rows if row.strip()), default=0)
 
 
 def _shown(cell: str) -> str:

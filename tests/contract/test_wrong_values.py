@@ -68,6 +68,7 @@ def words(*right: str) -> dict[str, str]:
 OPTIONS = {
     "--project": PATH,
     "--gateway": TEXT,
+    "--python-path": PATH,
     "--environment": TEXT,
     "--environment-prefix": {"": "must be lower case letters", **PREFIX},
     "--baseline": words("auto", "state", "base-branch"),
@@ -253,6 +254,7 @@ INPUTS = {
     "environment-prefix": PREFIX,
     "baseline": words("auto", "state", "base-branch"),
     "requirements": LINE,
+    "python-path": {**ENTRY, "a\n\x1bb": "must be one line of printable characters"},
     "worker-env": {NO_UTF8: "must be UTF-8"},
     "select-model": ENTRY,
     "restate-model": ENTRY,

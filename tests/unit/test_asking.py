@@ -36,8 +36,7 @@ def ask(**changes: object) -> ApplyAsk:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("environment", "", "`environment` cannot be '': string should have at least 1 character"),
-        ("environment", "x" * 1_001, "and 941 more characters"),
+        ("gateway", "x" * 1_001, "and 941 more characters"),
         ("gateway", "", "`gateway` cannot be ''"),
         ("plan_id", "", "`plan-id` cannot be ''"),
         ("gateway", "\udcff", "`gateway` cannot be '\\udcff'"),
@@ -63,8 +62,8 @@ def test_asking__also_where_a_part_of_the_question_is_made() -> None:
 
 def test_asking__says_all_that_is_wrong_at_once() -> None:
     with pytest.raises(BadInput) as refused, asking():
-        ask(environment="", gateway="", plan_id="")
-    for name in ("`environment`", "`gateway`", "`plan-id`"):
+        ask(owner="", gateway="", plan_id="")
+    for name in ("`owner`", "`gateway`", "`plan-id`"):
         assert name in refused.value.message
 
 

@@ -23,6 +23,7 @@ def test_base_branch__without_a_base_says_which_option_names_it(tmp_path: Path) 
             environment="dev",
             baseline="base-branch",
             base_ref=None,
+            python_path=(),
             worker_env="",
             timeout_minutes=1,
             output=None,

@@ -18,8 +18,6 @@ from ci_bot.worker.statements.effects import Own
 from ci_bot.worker.statements.judging import Deed, Judged, Statement, deeds, hidden, judged, key
 from ci_bot.worker.statements.sites import Site
 
-_CODES = {"code": "loads_code", "unknown": "unknown_statement"}
-
 
 def judge_plan(context: Any, planned: Planned) -> list[Judged]:
     """What the statements that this plan would execute do outside the environment, or to it.
@@ -58,14 +56,19 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
     """
     for item in judge_plan(context, planned):
         if item.severity == "blocker" and not item.standing:
-            statement = item.statement
+            statement, action = item.statement, item.effect.action
+            loads, unknown = action == "code", action == "unknown"
             where = f" of {names.of(statement.model)}" if statement.model else ""
             raise Refused(
                 f"The {statement.slot}{where} is new or changed and {item.said}. Nothing was "
                 f"built.",
                 hint="An apply changes only the views and tables of its own environment. Take the "
                 "statement out, or let a person run it once.",
-                reason_code=_CODES.get(item.effect.action, "writes_elsewhere"),
+                reason_code="loads_code"
+                if loads
+                else "unknown_statement"
+                if unknown
+                else "writes_elsewhere",
             )
 
 

@@ -212,6 +212,7 @@ def test_redacted__reaches_every_field_that_holds_text() -> None:
         "environment",  # compared with what the bot asked about
         "head_sha",
         "base_sha",
+        "merge_sha",
         "plan_id",
         "baseline",
         "planned_at",

@@ -20,7 +20,9 @@ from ci_bot.worker.statements.raw import of_file
 def written(inputs: RuleInputs) -> Iterator[Sight]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
-        after = inputs.text_after(path) if inputs.in_project(path) is not None else None
+        if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
+            continue
+        after = inputs.text_after(path)
         new = _blockers(inputs, path, after)
         if after is None or not new:
             continue
