@@ -217,6 +217,46 @@ def test_code_that_lies__is_on_the_list_already(
     assert report.decision in ("review", "no_go")
 
 
+SILENCED = """\
+from ci_bot.worker import rule_inputs
+
+rule_inputs.judge_plan = lambda *_args, **_kwargs: []
+"""
+
+
+def test_code_that_silences_the_judge_of_statements__does_not_reach_the_scan(
+    tmp_path: Path,
+) -> None:
+    """What stands in the file was read before that code ran, and counts where it did."""
+    repository = with_macro(
+        tmp_path, "from shared import helper", {"shared/__init__.py": "", "shared/helper.py": ""}
+    )
+    sql = repository.read("project/models/revenue.sql")
+    written = {
+        "project/models/revenue.sql": f"{sql.rstrip().rstrip(';')};\n\nDROP TABLE prod.keep;\n"
+    }
+
+    lying, _ = review(repository, {**written, "shared/helper.py": SILENCED})
+
+    (told,) = [risk for risk in lying.risks if risk.rule == "destructive-statement"]
+    assert (told.severity, told.path) == ("blocker", "project/models/revenue.sql")
+    assert "as it stands in the file: it drops `prod.keep`" in told.evidence
+    assert lying.decision == "no_go"
+
+
+def test_statement_of_a_plan_that_can_be_believed__is_told_once(tmp_path: Path) -> None:
+    repository = write_repository(tmp_path)
+    sql = repository.read("project/models/revenue.sql")
+    written = {
+        "project/models/revenue.sql": f"{sql.rstrip().rstrip(';')};\n\nDROP TABLE prod.keep;\n"
+    }
+
+    report, _ = review(repository, written)
+
+    (told,) = [risk for risk in report.risks if risk.rule == "destructive-statement"]
+    assert "as it stands" not in told.evidence
+
+
 def test_program_that_reads_files_itself__makes_all_changed_code_count(tmp_path: Path) -> None:
     repository = with_macro(
         tmp_path,

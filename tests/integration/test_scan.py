@@ -75,7 +75,9 @@ def test_leaked_key__against_prods_state(tmp_path: Path, files: Files) -> None:
 def test_leaked_key__where_the_base_does_not_load(tmp_path: Path) -> None:
     report = review(write_repository(tmp_path, BROKEN_SQL), LEAK)
 
-    assert report.failure is not None
+    assert report.failure is None
+    assert report.base_failures
+    assert report.decision == "no_go"
     assert leaks(report) == FOUND
 
 
@@ -124,6 +126,18 @@ def test_rules_that_know_models__speak_without_them_where_there_is_no_plan(tmp_p
 
     assert report.failure is not None
     assert [risk.rule for risk in report.risks].count("unit-test-removed") == 1
+
+
+def test_statement__of_a_model_whose_project_does_not_load__is_told(tmp_path: Path) -> None:
+    repository = write_repository(tmp_path)
+    sql = repository.read("project/models/orders.sql")
+    changed = {"project/models/orders.sql": f"{sql.rstrip().rstrip(';')};\nDROP TABLE prod.keep;\n"}
+
+    report = review(repository, {**BROKEN_SQL, **changed, "scripts/old.sql": "DROP TABLE a.b;\n"})
+
+    assert report.failure is not None
+    told = [(risk.rule, risk.path) for risk in report.risks if "as it stands" in risk.evidence]
+    assert told == [("destructive-statement", "project/models/orders.sql")]
 
 
 def test_requirements_that_cannot_be_installed__hide_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.secrets.files import credential_in
-from ci_bot.worker.rules.files import PROJECT_RULES
+from ci_bot.worker.rules.files import MODEL_FILE_RULES
 from ci_bot.worker.statements.effects import Own
 from ci_bot.worker.statements.judging import Judged, Statement, judged
 from tests.unit.rules.shop import FILES
@@ -214,7 +214,7 @@ def test_seed__among_very_many_files_and_models__is_found_at_once(seeds) -> None
     paths = (*(f"seeds/s{number}.csv" for number in range(5_000)), "seeds/countries.csv")
     large = replace(inputs, before=models, after=models, changed_files=paths)
     begun = time.process_time()
-    assert "seed-broken" in {sight.spec.id for rule in PROJECT_RULES for sight in rule(large)}
+    assert "seed-broken" in {sight.spec.id for rule in MODEL_FILE_RULES for sight in rule(large)}
     assert time.process_time() - begun < 10
 
 

@@ -303,7 +303,7 @@ def test_find__a_crashing_rule_is_visible_and_the_others_go_on() -> None:
             **{
                 **inputs.__dict__,
                 "files_before": broken,
-                "changed_files": ("config.yaml", "tests/t.yaml"),
+                "changed_files": ("config.yaml", "tests/test_t.yaml"),
             }
         )
     )
