@@ -83,6 +83,7 @@ FROM python AS package
 COPY pyproject.toml README.md LICENSE /src/
 COPY ci_bot /src/ci_bot
 COPY templates /src/templates
+COPY examples /src/examples
 RUN /build/bin/pip wheel --no-deps --no-index --no-build-isolation --wheel-dir /wheels /src \
     && /build/bin/pip --python /opt/ci-bot/bin/python install --no-deps --no-index --no-compile \
         --root /package /wheels/*.whl \

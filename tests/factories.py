@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.contracts.apply import (
+from ci_bot.bot.comment.context import CommentContext, Condition
+from ci_bot.contracts.base import Versions
+from ci_bot.contracts.documents.apply import (
     AppliedModel,
     ApplyDocument,
     AuditTotals,
@@ -12,10 +14,9 @@ from ci_bot.contracts.apply import (
     TableDiff,
     View,
 )
-from ci_bot.contracts.base import Versions
-from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.contracts.comment import Marker
-from ci_bot.contracts.plan import (
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.plan import (
     AuditsCheck,
     Backfill,
     Change,
@@ -31,8 +32,7 @@ from ci_bot.contracts.plan import (
     TableDiffCheck,
     TestsCheck,
 )
-from ci_bot.contracts.report import Project, Report, Risk
-from ci_bot.rendering.context import CommentContext, Condition
+from ci_bot.contracts.documents.report import Project, Report, Risk
 
 HEAD = "a1b2c3d" + "0" * 33
 BASE = "0f9e8d7" + "0" * 33

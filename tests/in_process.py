@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ci_bot.settings import ALLOW_UNCAGED
-from ci_bot.surroundings import Surroundings
-from ci_bot.workflow import run_workflow
+from ci_bot.bot.action import run_workflow
+from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED
+from ci_bot.machine import Surroundings
 from tests.oracle.runner import RunnerLog, read_file_command
 
 NOON = datetime(2026, 8, 22, 12, 0, 0, tzinfo=UTC)

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from sqlmesh.core.config.connection import PostgresConnectionConfig
 
-from ci_bot.worker.lease import Leases, Timing
-from ci_bot.worker.lease_rows import Activity, Holder
-from ci_bot.worker.stopping import Stop
+from ci_bot.worker.process.stopping import Stop
+from ci_bot.worker.records.lease import Leases, Timing
+from ci_bot.worker.records.lease_rows import Activity, Holder
 
 FAST = Timing(heartbeat=0.1, expiry=2.0, poll=0.01)
 # For what must not expire on a machine that is busy.

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
     ANSWER,
     ASK,
@@ -34,7 +35,6 @@ from ci_bot.contracts.messages import (
     SweepAsk,
     Workplace,
 )
-from ci_bot.contracts.sweep import EnvironmentList, SweepDocument
 from tests.projects import Shop
 
 REPOSITORY = Path(__file__).parent.parent
@@ -275,7 +275,7 @@ class _Serving:
 
 def main() -> None:
     """Serves until nobody asks any more. What Spark prints goes to the log."""
-    from ci_bot.worker import java
+    from ci_bot.worker.process import java
 
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_bot.activities import apply as applying
-from ci_bot.activities import cleanup as cleaning
-from ci_bot.activities import review as reviewing
-from ci_bot.bench import Bench, BenchOptions, Listener, open_bench, owner
-from ci_bot.contracts.apply import ApplyDocument
-from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.bot.cage.variables import redactor_of
+from ci_bot.bot.cage.watch.deadline import Deadline
+from ci_bot.bot.cage.watch.signals import CancelToken
+from ci_bot.bot.worker_calls import apply as applying
+from ci_bot.bot.worker_calls import cleanup as cleaning
+from ci_bot.bot.worker_calls.client import Bench, BenchOptions, Listener, open_bench, owner
+from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import Progress
-from ci_bot.contracts.report import Report
-from ci_bot.process.deadline import Deadline
-from ci_bot.process.environment import redactor_of
-from ci_bot.process.signals import CancelToken
-from ci_bot.surroundings import Surroundings, of_this_process
+from ci_bot.machine import Surroundings, of_this_process
 from tests.projects import Shop
 
 OWNER = "octo/shop"

@@ -14,7 +14,6 @@ from pydantic import (
     model_validator,
 )
 
-from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import (
     SCHEMA_VERSION,
     Contract,
@@ -27,8 +26,12 @@ from ci_bot.contracts.base import (
     Text,
 )
 from ci_bot.contracts.base_tests import BaseTests, TestName
-from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.contracts.doctor import DoctorDocument
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.doctor import DoctorDocument
+from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.documents.report import ReviewFacts
+from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument, SweepTarget
 from ci_bot.contracts.environment import (
     EnvironmentName,
     check_claim,
@@ -37,11 +40,8 @@ from ci_bot.contracts.environment import (
     for_cleanup,
     for_review,
 )
-from ci_bot.contracts.identity import PlanFlags, PlanIdentity
-from ci_bot.contracts.plan import Window
-from ci_bot.contracts.report import ReviewFacts
+from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.scan import ScanFacts
-from ci_bot.contracts.sweep import EnvironmentList, SweepDocument, SweepTarget
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
 Prefix = Annotated[str, AfterValidator(check_prefix)]

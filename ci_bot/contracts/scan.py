@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Seconds
-from ci_bot.contracts.plan import Finding
+from ci_bot.contracts.documents.plan import Finding
 
 
 class ScanFacts(Contract):

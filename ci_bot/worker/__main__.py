@@ -24,9 +24,9 @@ from ci_bot.contracts.messages import (
     SweepAsk,
 )
 from ci_bot.errors import BotError, format_exception
-from ci_bot.worker.channel import Channel
-from ci_bot.worker.problems import cancelled, speakable
-from ci_bot.worker.stopping import Stop
+from ci_bot.worker.process.channel import Channel
+from ci_bot.worker.process.stopping import Stop
+from ci_bot.worker.words.problems import cancelled, speakable
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
@@ -88,7 +88,7 @@ def limit_forks(ask: AnyAsk) -> None:
 
 def leave_nothing_behind(ask: AnyAsk) -> None:
     """No byte code beside the project's modules, neither from here nor from Spark's Python."""
-    from ci_bot.worker import bytecode
+    from ci_bot.worker.process import bytecode
 
     bytecode.keep_out_of(Path(ask.workplace.repository))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -96,9 +96,9 @@ def leave_nothing_behind(ask: AnyAsk) -> None:
 
 def read_only(ask: ScanAsk) -> Contract:
     """Reads the changed files, and loads nothing of the project."""
-    from ci_bot.worker import scan
+    from ci_bot.worker.review import scanning
 
-    return scan.scan(ask, time.monotonic)
+    return scanning.scan(ask, time.monotonic)
 
 
 def perform(
@@ -109,11 +109,12 @@ def perform(
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
     """
-    from ci_bot.worker import compat, java, search_path
-    from ci_bot.worker.project import Clock
+    from ci_bot.worker import compat
+    from ci_bot.worker.process import java, search_path
+    from ci_bot.worker.project.opening import Clock
 
     if isinstance(ask, ReviewAsk):
-        from ci_bot.worker import review
+        from ci_bot.worker.review import reviewing
 
         # Nothing of the project runs before here, and nothing of it beside the scan.
         channel.wait()
@@ -145,15 +146,15 @@ def perform(
     only_looks = isinstance(ask, ReviewAsk | DoctorAsk | ListAsk)
     clock = Clock()
     if isinstance(ask, ReviewAsk):
-        return review.review(ask, review.Ports(clock, progress, before_spark))
+        return reviewing.review(ask, reviewing.Ports(clock, progress, before_spark))
     if isinstance(ask, BaseTestsAsk):
-        from ci_bot.worker import base_tests, review
+        from ci_bot.worker.review import base_test_runs, reviewing
 
-        return base_tests.base_tests(ask, review.Ports(clock, progress, before_spark))
+        return base_test_runs.base_tests(ask, reviewing.Ports(clock, progress, before_spark))
     if isinstance(ask, ApplyAsk):
-        from ci_bot.worker import apply
+        from ci_bot.worker.apply import applying
 
-        ports = apply.Ports(
+        ports = applying.Ports(
             clock,
             progress,
             before_spark,
@@ -162,25 +163,25 @@ def perform(
             keep=channel.keep,
             last_words=last_words,
         )
-        return apply.apply(ask, ports)
+        return applying.apply(ask, ports)
     if isinstance(ask, DoctorAsk):
-        from ci_bot.worker import doctor
+        from ci_bot.worker.doctor import examining
 
-        around = doctor.Ports(clock, progress, before_spark, os.environ, sys.executable)
-        return doctor.doctor(ask, around)
+        around = examining.Ports(clock, progress, before_spark, os.environ, sys.executable)
+        return examining.doctor(ask, around)
     if isinstance(ask, ListAsk | SweepAsk):
-        from ci_bot.worker import sweep
+        from ci_bot.worker.cleanup import sweeping
 
-        asked = sweep.Ports(progress, before_spark, lambda: stop.asked, channel.answer)
-        return sweep.answer(ask, asked)
-    from ci_bot.worker import cleanup
+        asked = sweeping.Ports(progress, before_spark, lambda: stop.asked, channel.answer)
+        return sweeping.answer(ask, asked)
+    from ci_bot.worker.cleanup import cleaning
 
-    return cleanup.cleanup(ask, cleanup.Ports(clock, progress, before_spark, last_words))
+    return cleaning.cleanup(ask, cleaning.Ports(clock, progress, before_spark, last_words))
 
 
 def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
-    from ci_bot.worker.problems import NotLoaded, failure_of
+    from ci_bot.worker.words.problems import NotLoaded, failure_of
 
     if isinstance(error, NotLoaded):
         return FailedAnswer(

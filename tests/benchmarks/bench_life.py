@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ci_bot.worker.java import java_environment
+from ci_bot.worker.process.java import java_environment
 from tests.integration.test_review import REVENUE
 from tests.projects import CONFIG, Shop, write_shop
 

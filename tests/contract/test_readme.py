@@ -18,9 +18,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from ci_bot import __version__, errors
-from ci_bot.cli import commands
-from ci_bot.commands import USAGE
-from ci_bot.process.environment import NEVER_PREFIXES
+from ci_bot.bot.cage.variables import NEVER_PREFIXES
+from ci_bot.bot.cli import commands
+from ci_bot.bot.trigger.comment_command import USAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.settings import Inputs, env_name, from_environ
+from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
 
 ROOT = Path(__file__).resolve().parents[2]
 _ROW = re.compile(r"^\|\s*`?([a-z][a-z-]*)`?\s*\|")

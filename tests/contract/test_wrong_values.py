@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot import cli
+from ci_bot.bot import cli
+from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
+from ci_bot.bot.values import LONGEST_SHOWN, MOST_INTERVALS, MOST_MINUTES
 from ci_bot.errors import BadInput
-from ci_bot.settings import Inputs, env_name, from_environ
-from ci_bot.values import LONGEST_SHOWN, MOST_INTERVALS, MOST_MINUTES
 
 NO_UTF8 = "\udcff"
 LONG = "x" * 1_001
@@ -161,8 +161,8 @@ def test_tables__have_wrong_values_for_every_option() -> None:
 
 def test_options__are_all_of_the_kind_that_tells_its_wrong_values() -> None:
     for _, param in parameters():
-        assert type(param).__module__ == "ci_bot.cli_values", param
-        assert type(param.type).__module__ == "ci_bot.cli_values", param
+        assert type(param).__module__ == "ci_bot.bot.options", param
+        assert type(param.type).__module__ == "ci_bot.bot.options", param
 
 
 @pytest.mark.parametrize(

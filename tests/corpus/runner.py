@@ -115,11 +115,13 @@ def _content(path: Path) -> bytes | None:
 
 
 def _review(folder: Path) -> dict[str, Any]:
+    from ci_bot.bot.cage.watch.trace import TraceReader, opened_among
+    from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
     from ci_bot.contracts.messages import Owner, ReviewAsk, ScanAsk, Workplace
-    from ci_bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
-    from ci_bot.process.trace import TraceReader, opened_among
-    from ci_bot.worker import compat, load_trace, review, scan
-    from ci_bot.worker.project import Clock
+    from ci_bot.worker import compat
+    from ci_bot.worker.process import load_trace
+    from ci_bot.worker.project.opening import Clock
+    from ci_bot.worker.review import reviewing, scanning
 
     base, head = folder / "base", folder / "head"
     changed = changed_between(base, head)
@@ -138,7 +140,7 @@ def _review(folder: Path) -> dict[str, Any]:
         changed_files=changed,
     )
 
-    scanned = scan.scan(
+    scanned = scanning.scan(
         ScanAsk(
             projects=ask.projects,
             workplace=ask.workplace,
@@ -156,7 +158,9 @@ def _review(folder: Path) -> dict[str, Any]:
         raise RuntimeError("a statement reached Spark")
 
     try:
-        facts = review.review(ask, review.Ports(Clock(), lambda phase, message: None, no_spark))
+        facts = reviewing.review(
+            ask, reviewing.Ports(Clock(), lambda phase, message: None, no_spark)
+        )
     except Exception as error:
         facts = _failed(error, head)
     found = [*facts.findings, *scanned.findings]
@@ -180,9 +184,9 @@ def _review(folder: Path) -> dict[str, Any]:
 
 def _failed(error: Exception, repository: Path) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.activities.review import Commits, ReviewOptions, failed_facts
+    from ci_bot.bot.worker_calls.review.reviewing import Commits, ReviewOptions, failed_facts
     from ci_bot.contracts.messages import Owner
-    from ci_bot.worker.problems import failure_of
+    from ci_bot.worker.words.problems import failure_of
 
     failure = failure_of(error, stage="plan", repository=repository)
     options = ReviewOptions(environment="pr_1", owner=Owner(name="corpus"), commits=Commits())

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.comment import Marker
-from ci_bot.rendering.marker import decode
+from ci_bot.bot.comment.marker import decode
+from ci_bot.contracts.documents.comment import Marker
 from tests.e2e.job import Job, Outcome, Runner
 from tests.github_standin.events import workflow_dispatch
 from tests.github_standin.local_git import LocalGit

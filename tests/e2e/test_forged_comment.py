@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ci_bot.contracts.comment import Marker
-from ci_bot.rendering.marker import decode, encode
+from ci_bot.bot.comment.marker import decode, encode
+from ci_bot.contracts.documents.comment import Marker
 from tests.e2e.scene import BOT, Change, Scene, add_orders
 from tests.github_standin.standin import GitHubStandin
 from tests.integration.test_review import digest

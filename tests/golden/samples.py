@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ci_bot.activities.review import Commits, ReviewOptions, unplanned_facts
+from ci_bot.bot.comment.context import (
+    CommentContext,
+    Condition,
+    Progress,
+    Refusal,
+    Rendered,
+    Staleness,
+)
+from ci_bot.bot.comment.outcome import render_apply, render_cleanup
+from ci_bot.bot.comment.report import render_planning, render_review
+from ci_bot.bot.decision import BotFacts, judge
+from ci_bot.bot.worker_calls.review.reviewing import Commits, ReviewOptions, unplanned_facts
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.identity import PlanDifference
-from ci_bot.contracts.messages import Owner
-from ci_bot.contracts.plan import (
+from ci_bot.contracts.documents.plan import (
     ColumnChange,
     Cost,
     EnvironmentStatement,
@@ -27,18 +36,9 @@ from ci_bot.contracts.plan import (
     TestFailure,
     TestsCheck,
 )
-from ci_bot.contracts.report import Report
-from ci_bot.decision import BotFacts, judge
-from ci_bot.rendering.context import (
-    CommentContext,
-    Condition,
-    Progress,
-    Refusal,
-    Rendered,
-    Staleness,
-)
-from ci_bot.rendering.outcome import render_apply, render_cleanup
-from ci_bot.rendering.report import render_planning, render_review
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.messages import Owner
+from ci_bot.contracts.plan_identity import PlanDifference
 from tests.factories import (
     DIFF,
     make_apply,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.activities.review import Commits
+from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.files import LARGEST_FILE_BYTES
-from ci_bot.contracts.report import Report
 from ci_bot.errors import TimedOut
 from tests.checkout import Repository
 from tests.projects import Shop

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from ci_bot.activities import cleanup as cleaning
+from ci_bot.bot.worker_calls import cleanup as cleaning
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE

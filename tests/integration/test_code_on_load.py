@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.report import Report
+from ci_bot.contracts.documents.report import Report
 from tests.conftest import missing
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository
@@ -188,7 +188,7 @@ for number in range(3, 64):
         os.write(number, {words!r} * {times})
     except OSError:
         pass
-sys.modules["ci_bot.worker.load_trace"] = None
+sys.modules["ci_bot.worker.process.load_trace"] = None
 """
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot import activity
-from ci_bot.contracts.plan import Window
-from ci_bot.event import read_event
-from ci_bot.rendering import marker as markers
+from ci_bot.bot.comment import marker as markers
+from ci_bot.bot.trigger import job as activity
+from ci_bot.bot.trigger.event import read_event
+from ci_bot.contracts.documents.plan import Window
 from tests.factories import make_marker
 from tests.github_standin import script
 from tests.github_standin.pull import Pull

@@ -23,12 +23,12 @@ from sqlmesh.core.table_diff import TableDiff as Oracle
 from sqlmesh.engines.spark.db_api import spark_session
 from sqlmesh.utils.date import to_datetime, to_time_column, to_timestamp
 
-from ci_bot.contracts.apply import TableDiff
-from ci_bot.worker.diff.compare import compare
-from ci_bot.worker.diff.plan import CANCELLED, Candidate, Controls, compare_models
-from ci_bot.worker.diff.spark_port import SparkPort, side_by_side
-from ci_bot.worker.diff.spec import DiffSpec, SqlError, TimeWindow
-from ci_bot.worker.diff.window import literal
+from ci_bot.contracts.documents.apply import TableDiff
+from ci_bot.worker.apply.diff.compare import compare
+from ci_bot.worker.apply.diff.plan import CANCELLED, Candidate, Controls, compare_models
+from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side
+from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, TimeWindow
+from ci_bot.worker.apply.diff.window import literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

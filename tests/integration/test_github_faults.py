@@ -8,10 +8,10 @@ from email.utils import format_datetime
 
 import pytest
 
+from ci_bot.bot.github.client import GitHubClient
+from ci_bot.bot.github.http.retry import HURRIED, PATIENT, Limits
+from ci_bot.bot.github.port import NotFound
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
-from ci_bot.github.client import GitHubClient
-from ci_bot.github.port import NotFound
-from ci_bot.github.retry import HURRIED, PATIENT, Limits
 from tests.github_standin.script import (
     Reply,
     connection_reset,

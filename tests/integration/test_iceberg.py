@@ -12,9 +12,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.contracts.apply import ApplyDocument, TableDiff
-from ci_bot.contracts.identity import PlanFlags
-from ci_bot.contracts.report import Report
+from ci_bot.contracts.documents.apply import ApplyDocument, TableDiff
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
 from tests.integration.test_doctor import examine

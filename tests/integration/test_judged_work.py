@@ -13,25 +13,19 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.plan.stages import BackfillStage
 
-from ci_bot.contracts.identity import PlanFlags
-from ci_bot.contracts.plan import Backfill, ProdPlan, ShortWindow
-from ci_bot.contracts.work import totals
-from ci_bot.worker import (
-    baseline,
-    compat,
-    describe,
-    first_build,
-    history,
-    planning,
-    prod_plan,
-    project,
-    times,
-)
-from ci_bot.worker.names import Names
-from ci_bot.worker.planning import Planned, Wish
-from ci_bot.worker.project import Clock, Place
-from ci_bot.worker.recorder import Recorder
-from ci_bot.worker.short_window import short_window
+from ci_bot.contracts.documents.plan import Backfill, ProdPlan, ShortWindow
+from ci_bot.contracts.documents.work import totals
+from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.worker import compat
+from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.plan import describe, first_build, planning, prod_plan
+from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.plan.short_window import short_window
+from ci_bot.worker.project import baseline, opening
+from ci_bot.worker.project.opening import Clock, Place
+from ci_bot.worker.records import history
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
 from tests.projects import Shop
 from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
 from tests.projects.opened import opened
@@ -167,7 +161,7 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
     scratch.mkdir()
     clock = Clock()
     state, _ = baseline.state_from_base(*places, clock=clock, execution=times.milliseconds(UNTIL))
-    found = project.open_on_state(places[1], state, clock=clock, on_spark_start=lambda: None)
+    found = opening.open_on_state(places[1], state, clock=clock, on_spark_start=lambda: None)
     try:
         planned = planning.plan_against_prod(found.context, wished)
         assert planned is not None

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.report import Report
+from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import BadInput
 from tests.projects.history import CONFIG, Repository, sql_model
 from tests.worker import Client

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.identity import PlanFlags
+from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import Refused
-from ci_bot.worker import guard, planning
-from ci_bot.worker.names import Names
-from ci_bot.worker.planning import Planned, Wish
+from ci_bot.worker.plan import guard, planning
+from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.words.names import Names
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened

@@ -9,14 +9,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.activities import sweep as sweeping
-from ci_bot.activities.sweep_rows import SweepOptions
-from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.bot.comment.sweep_summary import sweep_to_terminal
+from ci_bot.bot.github.port import PullState
+from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.messages import ApplyAsk, CleanupAsk, FailedAnswer, Owner
-from ci_bot.github.port import PullState
-from ci_bot.rendering.sweep import sweep_to_terminal
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_review import REVENUE, state_rows
 from tests.one_jvm import OWNER, OneJvm, one_jvm

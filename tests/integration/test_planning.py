@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.identity import PlanFlags, PlanIdentity
-from ci_bot.contracts.plan import Window
-from ci_bot.worker import planning
-from ci_bot.worker.planning import Planned, Wish
+from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.planning import Planned, Wish
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop

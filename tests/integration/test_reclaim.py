@@ -10,13 +10,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.activities import cleanup as cleaning
-from ci_bot.activities import sweep as sweeping
-from ci_bot.activities.sweep_rows import SweepOptions
-from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.github.port import PullState
-from ci_bot.rendering.sweep import sweep_to_terminal
-from ci_bot.worker.reclaim_rules import PUSHED_AGAIN
+from ci_bot.bot.comment.sweep_summary import sweep_to_terminal
+from ci_bot.bot.github.port import PullState
+from ci_bot.bot.worker_calls import cleanup as cleaning
+from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.worker.cleanup.reclaim_rules import PUSHED_AGAIN
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.activities import sweep as sweeping
-from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.github.port import PullState
+from ci_bot.bot.github.port import PullState
+from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.contracts.documents.cleanup import CleanupDocument
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_reclaim import (

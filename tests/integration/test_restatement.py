@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.apply import ApplyDocument
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.identity import PlanFlags
+from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.messages import ApplyAsk, FailedAnswer
+from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import ADD_ORDERS

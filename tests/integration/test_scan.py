@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.report import Report
+from ci_bot.contracts.documents.report import Report
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository
 from tests.worker import Client

@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.activities import apply as applying
-from ci_bot.bench import Bench, owner
-from ci_bot.contracts.apply import ApplyDocument
-from ci_bot.local_sweep import sweep_locally
-from ci_bot.rendering import marker as markers
+from ci_bot.bot.comment import marker as markers
+from ci_bot.bot.terminal.local_sweep import sweep_locally
+from ci_bot.bot.worker_calls import apply as applying
+from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.contracts.documents.apply import ApplyDocument
 from tests.conftest import run_python
 from tests.github_standin import events, script
 from tests.github_standin.pull import Pull

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.activities.review import Commits
+from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.messages import BaselineChoice
-from ci_bot.contracts.report import Report, Risk
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.forward import write_forward_shop

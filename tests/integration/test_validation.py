@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.report import Report
-from ci_bot.rendering.advice import recommendations
+from ci_bot.bot.comment.parts.advice import recommendations
+from ci_bot.contracts.documents.report import Report
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client

@@ -27,18 +27,18 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.bot.cage.launch import MIB, Launch, Limits
+from ci_bot.bot.cage.requirements import install_requirements
+from ci_bot.bot.cage.run import Second, WorkerCancelled, WorkerTimedOut, run_worker
+from ci_bot.bot.cage.user import ENTER, Identity, may
+from ci_bot.bot.cage.variables import WorkerVariables, build, with_python_path
+from ci_bot.bot.cage.watch.deadline import Deadline
+from ci_bot.bot.cage.watch.family import process_table
+from ci_bot.bot.cage.watch.signals import CancelToken
+from ci_bot.bot.cage.workspace import Workspace, private_workspace
+from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.messages import CleanupAsk, Owner, Progress
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
-from ci_bot.process.deadline import Deadline
-from ci_bot.process.environment import WorkerVariables, build, with_python_path
-from ci_bot.process.family import process_table
-from ci_bot.process.identity import ENTER, Identity, may
-from ci_bot.process.launch import MIB, Launch, Limits
-from ci_bot.process.requirements import install_requirements
-from ci_bot.process.run import Second, WorkerCancelled, WorkerTimedOut, run_worker
-from ci_bot.process.signals import CancelToken
-from ci_bot.process.workspace import Workspace, private_workspace
 from ci_bot.secrets import Redactor
 from tests.conftest import missing
 

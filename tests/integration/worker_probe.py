@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.base import Versions
-from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.messages import CleanupAsk
-from ci_bot.worker.channel import Channel
+from ci_bot.worker.process.channel import Channel
 
 Scenario = Callable[[Channel, CleanupAsk], None]
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.worker import compat, java
+from ci_bot.worker import compat
+from ci_bot.worker.process import java
 from tests.projects import CONFIG, Shop
 
 FILES = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ci_bot.worker import project
-from ci_bot.worker.project import Clock, OpenProject, Place
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.opening import Clock, OpenProject, Place
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def opened(scratch: Path, *projects: Path, write: bool = False) -> Iterator[Open
         scratch_dir=scratch,
         gateway=None,
     )
-    found = project.open_project(place, write=write, clock=Clock(), on_spark_start=lambda: None)
+    found = opening.open_project(place, write=write, clock=Clock(), on_spark_start=lambda: None)
     try:
         yield found
     finally:

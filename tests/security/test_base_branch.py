@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import Owner, ReviewAsk, Workplace
-from ci_bot.worker import baseline, compat, describe, planning, project
-from ci_bot.worker.names import Names
-from ci_bot.worker.planning import Wish
-from ci_bot.worker.project import Clock, Place
-from ci_bot.worker.review import Ports, open_for_review
+from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.worker import compat
+from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan.planning import Wish
+from ci_bot.worker.project import baseline, opening
+from ci_bot.worker.project.opening import Clock, Place
+from ci_bot.worker.review.reviewing import Ports, open_for_review
+from ci_bot.worker.words.names import Names
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.security.forked import forked
@@ -89,12 +91,12 @@ def place(root: Path, directory: Path) -> Place:
 def build_spark_prod(root: Path, directory: Path) -> None:
     """The project's own state, with `directory` as prod. The data itself is not built."""
     (root / "state.duckdb").unlink(missing_ok=True)
-    configs, _ = project.configure(place(root, directory), no_spark, clock=Clock())
-    context = project.new_context(configs, place(root, directory))
+    configs, _ = opening.configure(place(root, directory), no_spark, clock=Clock())
+    context = opening.new_context(configs, place(root, directory))
     state = compat.new_state_sync(context)
     state.migrate()
     compat.give_state(context, state)
-    project.load(context, Clock())
+    opening.load(context, Clock())
     baseline.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
     context.close()
 

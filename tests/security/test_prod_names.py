@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bench import Bench
+from ci_bot.bot.worker_calls.client import Bench
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import ApplyAsk, CleanupAsk, Owner, ReviewAsk
+from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import REPOSITORY
 from tests.worker import Client
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
-from ci_bot.worker.attempts import retry_reason
-from ci_bot.worker.names import Names
-from ci_bot.worker.recorder import Recorder
+from ci_bot.worker.apply.attempts import retry_reason
+from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.words.names import Names
 
 
 @pytest.fixture

@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from ci_bot import commands
-from ci_bot.activity import (
+from ci_bot.bot.trigger import comment_command
+from ci_bot.bot.trigger.event import (
+    CommentEvent,
+    DispatchEvent,
+    Event,
+    MergeGroupEvent,
+    OtherEvent,
+    PullRequestEvent,
+    ScheduleEvent,
+    WorkflowRunEvent,
+)
+from ci_bot.bot.trigger.job import (
     MODES,
     REVIEWED_ACTIONS,
     Activity,
@@ -23,16 +33,6 @@ from ci_bot.activity import (
     choose,
 )
 from ci_bot.errors import BadInput, Refused
-from ci_bot.event import (
-    CommentEvent,
-    DispatchEvent,
-    Event,
-    MergeGroupEvent,
-    OtherEvent,
-    PullRequestEvent,
-    ScheduleEvent,
-    WorkflowRunEvent,
-)
 
 HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40
 # https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
@@ -213,7 +213,10 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
         comment("/sqlmesh apply 9f3c21aa01bc"),
         Asked(),
         Command(
-            number=7, comment_id=99, author="ada", command=commands.Apply("9f3c21aa01bc", None)
+            number=7,
+            comment_id=99,
+            author="ada",
+            command=comment_command.Apply("9f3c21aa01bc", None),
         ),
     ),
     (
@@ -224,14 +227,14 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
             number=7,
             comment_id=99,
             author="ada",
-            command=commands.Help("This verb is not known."),
+            command=comment_command.Help("This verb is not known."),
         ),
     ),
     (
         "cleanup on a closed one",
         comment("/sqlmesh cleanup", open=False),
         Asked(),
-        Command(number=7, comment_id=99, author="ada", command=commands.Cleanup()),
+        Command(number=7, comment_id=99, author="ada", command=comment_command.Cleanup()),
     ),
     # The rest.
     ("schedule", ScheduleEvent(cron="17 3 * * *"), Asked(), Sweep()),

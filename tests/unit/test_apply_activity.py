@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ci_bot.activities import apply as applying
-from ci_bot.bench import Bench, Listener
-from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.bot.cage.run import WorkerCancelled, WorkerTimedOut
+from ci_bot.bot.worker_calls import apply as applying
+from ci_bot.bot.worker_calls.client import Bench, Listener
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.messages import ApplyAsk, Owner, Progress, Workplace
 from ci_bot.errors import BadInput, WorkerFailed
-from ci_bot.process.run import WorkerCancelled, WorkerTimedOut
 from tests.factories import PLAN, make_apply
 
 End = Callable[[], ApplyDocument | Failure]

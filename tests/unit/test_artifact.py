@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_bot.bot.github.artifact import read_member
 from ci_bot.errors import Refused
-from ci_bot.github.artifact import read_member
 
 
 def archive(

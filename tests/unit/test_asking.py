@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.activities.asking import asking
+from ci_bot.bot.worker_calls.requests import asking
 from ci_bot.contracts import messages
-from ci_bot.contracts.identity import PlanFlags
 from ci_bot.contracts.messages import ApplyAsk, Owner, Workplace
+from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
 
 ASKS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.contracts.base import Failure
-from ci_bot.worker.problems import failure_of
+from ci_bot.worker.words.problems import failure_of
 
 Load = Callable[..., Failure]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.activities.changed import Changes, changes
+from ci_bot.bot.cage.git.repository import ChangedFile as GitFile
+from ci_bot.bot.cage.git.repository import Git
+from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge
+from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
 from ci_bot.contracts.messages import Workplace
-from ci_bot.decision import BotFacts, code_that_runs_on_load, judge
-from ci_bot.process.git import ChangedFile as GitFile
-from ci_bot.process.git import Git
 from ci_bot.worker.rules import reading
 from ci_bot.worker.rules.files import (
     FILE_RULES,

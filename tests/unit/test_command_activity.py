@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot import activity, commands
-from ci_bot.actions.commands import Commands
-from ci_bot.actions.files import Outputs, StepSummary
-from ci_bot.contracts.plan import Window
+from ci_bot.bot.comment import marker as markers
+from ci_bot.bot.comment import reply
+from ci_bot.bot.github.port import Comment, Permission, PullRequest, Reaction
+from ci_bot.bot.github.sticky import Sticky
+from ci_bot.bot.pull_request import answer
+from ci_bot.bot.pull_request.publisher import Desk
+from ci_bot.bot.runner.step_files import Outputs, StepSummary
+from ci_bot.bot.runner.workflow_commands import Commands
+from ci_bot.bot.trigger import comment_command, job
+from ci_bot.bot.trigger.inputs import Inputs, Runner, Settings
+from ci_bot.contracts.documents.plan import Window
 from ci_bot.errors import BotError, GitHubUnavailable, Refused
-from ci_bot.github.port import Comment, Permission, PullRequest, Reaction
-from ci_bot.github.sticky import Sticky
-from ci_bot.pull_request import command
-from ci_bot.pull_request.desk import Desk
-from ci_bot.rendering import marker as markers
-from ci_bot.rendering import reply
 from ci_bot.secrets import Redactor
-from ci_bot.settings import Inputs, Runner, Settings
 from tests.factories import HEAD, PLAN, make_context, make_marker
 from tests.unit.rendering.dom import LIVE, parse
 
@@ -120,7 +120,7 @@ def planned(**facts: Any) -> str:
 
 
 def desk_of(github: Memory) -> Desk:
-    from ci_bot.surroundings import Surroundings
+    from ci_bot.machine import Surroundings
 
     out = io.StringIO()
     around = Surroundings(
@@ -165,11 +165,11 @@ def desk_of(github: Memory) -> Desk:
     )
 
 
-def give(github: Memory, line: commands.Command, *, branch: str | None = "trunk") -> int:
-    asked = activity.Command(
+def give(github: Memory, line: comment_command.Command, *, branch: str | None = "trunk") -> int:
+    asked = job.Command(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
-    return command.command(asked, desk_of(github), github)  # type: ignore[arg-type]
+    return answer.command(asked, desk_of(github), github)  # type: ignore[arg-type]
 
 
 def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:
@@ -185,7 +185,7 @@ def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:
 def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
     github = Memory()
     github.say(planned())
-    assert give(github, commands.Apply(PLAN[:12])) == 0
+    assert give(github, comment_command.Apply(PLAN[:12])) == 0
     assert github.dispatched == [("apply.yml", "trunk", inputs("apply", PLAN[:12]))]
     assert github.calls == [
         "permission",
@@ -203,12 +203,12 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
     ("line", "workflow", "sent"),
     [
         # A plan changes nothing, so it runs where the credentials read only.
-        (commands.Plan(), "review.yml", {"pr-number": "142"}),
-        (commands.Cleanup(), "apply.yml", inputs("cleanup")),
+        (comment_command.Plan(), "review.yml", {"pr-number": "142"}),
+        (comment_command.Cleanup(), "apply.yml", inputs("cleanup")),
     ],
 )
 def test_command__plan_and_cleanup_are_started_in_five(
-    line: commands.Command, workflow: str, sent: dict[str, str]
+    line: comment_command.Command, workflow: str, sent: dict[str, str]
 ) -> None:
     github = Memory()
     assert give(github, line) == 0
@@ -220,15 +220,15 @@ def test_command__plan_and_cleanup_are_started_in_five(
 @pytest.mark.parametrize(
     "line",
     [
-        commands.Apply(PLAN[:12]),
-        commands.Plan(),
-        commands.Cleanup(),
-        commands.Status(),
-        commands.Help(),
+        comment_command.Apply(PLAN[:12]),
+        comment_command.Plan(),
+        comment_command.Cleanup(),
+        comment_command.Status(),
+        comment_command.Help(),
     ],
 )
 def test_command__without_write_access_gets_a_reason_and_starts_nothing(
-    role: Permission, line: commands.Command
+    role: Permission, line: comment_command.Command
 ) -> None:
     github = Memory(role=role)
     assert give(github, line) == 3
@@ -255,7 +255,7 @@ def test_command__apply_that_the_gate_refuses_is_refused_at_once(
     github = Memory()
     github.pull = replace(github.pull, **changes)
     github.say(planned())
-    assert give(github, commands.Apply(PLAN[:12])) == 3
+    assert give(github, comment_command.Apply(PLAN[:12])) == 3
     assert github.dispatched == []
     assert f"`{reason}`" in github.reply
     assert github.calls[-2:] == ["-1", "create_comment"]
@@ -264,7 +264,7 @@ def test_command__apply_that_the_gate_refuses_is_refused_at_once(
 def test_command__apply_of_another_plan_names_the_right_command() -> None:
     github = Memory()
     github.say(planned())
-    assert give(github, commands.Apply("0123456789ab")) == 3
+    assert give(github, comment_command.Apply("0123456789ab")) == 3
     assert "`unknown_plan`" in github.reply
     assert f"`/sqlmesh apply {PLAN[:12]}`" in github.reply
 
@@ -272,12 +272,12 @@ def test_command__apply_of_another_plan_names_the_right_command() -> None:
 def test_command__apply_of_a_no_go_needs_a_maintainers_reason() -> None:
     github = Memory()
     github.say(planned(decision="no_go"))
-    assert give(github, commands.Apply(PLAN[:12])) == 3
+    assert give(github, comment_command.Apply(PLAN[:12])) == 3
     assert "`no_go`" in github.reply
-    assert give(github, commands.Apply(PLAN[:12], "we know")) == 3
+    assert give(github, comment_command.Apply(PLAN[:12], "we know")) == 3
     assert "`override_permission`" in github.reply
     github.role = "maintain"
-    assert give(github, commands.Apply(PLAN[:12], "we know")) == 0
+    assert give(github, comment_command.Apply(PLAN[:12], "we know")) == 0
     assert github.dispatched == [("apply.yml", "trunk", inputs("apply", PLAN[:12], "we know"))]
 
 
@@ -285,7 +285,7 @@ def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> N
     """The job for comments may not be told the same `project`, and then finds no comment."""
     github = Memory()
     github.say(planned(key="another project"))
-    assert give(github, commands.Apply(PLAN[:12])) == 0
+    assert give(github, comment_command.Apply(PLAN[:12])) == 0
     assert len(github.dispatched) == 1
 
 
@@ -293,7 +293,7 @@ def test_command__plan_of_a_fork_is_refused() -> None:
     """A run that is started by hand has secrets, and would load the fork's code beside them."""
     github = Memory()
     github.pull = replace(github.pull, fork=True)
-    assert give(github, commands.Plan()) == 3
+    assert give(github, comment_command.Plan()) == 3
     assert github.dispatched == []
     assert "`fork`" in github.reply
 
@@ -301,15 +301,15 @@ def test_command__plan_of_a_fork_is_refused() -> None:
 def test_command__on_a_closed_pull_request_cleanup_is_served_and_plan_is_not() -> None:
     github = Memory()
     github.pull = replace(github.pull, open=False)
-    assert give(github, commands.Plan()) == 3
-    assert give(github, commands.Cleanup()) == 0
+    assert give(github, comment_command.Plan()) == 3
+    assert give(github, comment_command.Cleanup()) == 0
     assert [mode["mode"] for _, _, mode in github.dispatched] == ["cleanup"]
 
 
 def test_command__status_says_what_the_marker_says() -> None:
     github = Memory()
     github.say(planned(phase="applied"))
-    assert give(github, commands.Status()) == 0
+    assert give(github, comment_command.Status()) == 0
     for fact in (f"`{PLAN[:12]}`", "applied", "Review", "`pr_142`", f"`{HEAD[:7]}`"):
         assert fact in github.reply
     assert github.calls == [
@@ -326,24 +326,24 @@ def test_command__status_says_what_the_marker_says() -> None:
 def test_command__status_with_a_plan_that_can_be_applied_gives_the_command() -> None:
     github = Memory()
     github.say(planned())
-    give(github, commands.Status())
+    give(github, comment_command.Status())
     assert f"`/sqlmesh apply {PLAN[:12]}`" in github.reply
 
 
 def test_command__status_does_not_believe_a_pasted_marker() -> None:
     github = Memory()
     github.say(planned(), author="mallory")
-    assert give(github, commands.Status()) == 0
+    assert give(github, comment_command.Status()) == 0
     assert "no plan" in github.reply
     assert PLAN[:12] not in github.reply
 
 
 def test_command__help_lists_every_command_and_reacts_to_a_mistake_only() -> None:
     github = Memory()
-    assert give(github, commands.Help()) == 0
-    assert all(line in github.reply for line in commands.USAGE)
+    assert give(github, comment_command.Help()) == 0
+    assert all(line in github.reply for line in comment_command.USAGE)
     assert github.calls == ["permission", "eyes", "create_comment"]
-    assert give(github, commands.Help("This verb is not known.")) == 2
+    assert give(github, comment_command.Help("This verb is not known.")) == 2
     assert "This verb is not known." in github.reply
     assert github.calls[-1] == "-1"
 
@@ -355,25 +355,25 @@ def test_command__a_missing_permission_of_the_token_is_named_in_the_reply() -> N
         reason_code="missing_permission",
     )
     github = Memory(failing={"dispatch": missing})
-    assert give(github, commands.Plan()) == 3
+    assert give(github, comment_command.Plan()) == 3
     assert "`actions: write`" in github.reply
     assert "rocket" not in github.calls
 
 
 def test_command__goes_on_where_a_reaction_cannot_be_set() -> None:
     github = Memory(failing={"eyes": GitHubUnavailable("no"), "rocket": GitHubUnavailable("no")})
-    assert give(github, commands.Plan()) == 0
+    assert give(github, comment_command.Plan()) == 0
     assert len(github.dispatched) == 1
 
 
 def test_command__keeps_its_exit_code_where_the_reply_cannot_be_written() -> None:
     github = Memory(role="read", failing={"create_comment": GitHubUnavailable("down")})
-    assert give(github, commands.Plan()) == 3
+    assert give(github, comment_command.Plan()) == 3
 
 
 def test_command__without_a_default_branch_starts_nothing() -> None:
     github = Memory()
-    assert give(github, commands.Plan(), branch=None) == 3
+    assert give(github, comment_command.Plan(), branch=None) == 3
     assert github.dispatched == []
     assert "`no_default_branch`" in github.reply
 

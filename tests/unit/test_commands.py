@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.commands import (
+from ci_bot.bot.trigger.comment_command import (
     LONGEST_LINE,
     LONGEST_REASON,
     PREFIX,

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.contracts.comment import Marker, Phase, PlanHistoryEntry
-from ci_bot.contracts.plan import Window
-from ci_bot.github.port import (
+from ci_bot.bot.comment.marker import CLOSING, LONGEST, OPENING, decode, encode
+from ci_bot.bot.github.port import (
     PER_PAGE,
     Comment,
     GitHub,
@@ -25,9 +24,10 @@ from ci_bot.github.port import (
     PullState,
     Reaction,
 )
-from ci_bot.github.sticky import FRESH_SECONDS, Sticky
-from ci_bot.github.sticky_rules import Found, Verdict, candidates, choose, decide
-from ci_bot.rendering.marker import CLOSING, LONGEST, OPENING, decode, encode
+from ci_bot.bot.github.sticky import FRESH_SECONDS, Sticky
+from ci_bot.bot.github.sticky_rules import Found, Verdict, candidates, choose, decide
+from ci_bot.contracts.documents.comment import Marker, Phase, PlanHistoryEntry
+from ci_bot.contracts.documents.plan import Window
 
 ME = "github-actions[bot]"
 KEY = "analytics/spark_prod"

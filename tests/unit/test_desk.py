@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.actions.files import Outputs
+from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.pull_request.failures import failure_of
+from ci_bot.bot.pull_request.publisher import Facts
+from ci_bot.bot.runner.step_files import Outputs
 from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
-from ci_bot.pull_request.desk import Facts
-from ci_bot.pull_request.failures import failure_of
-from ci_bot.rendering.context import CommentContext, Rendered
 from ci_bot.secrets import Redactor
 from tests.golden.samples import small_change
 from tests.unit.test_command_activity import Memory, desk_of

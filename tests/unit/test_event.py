@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.errors import BadInput
-from ci_bot.event import (
+from ci_bot.bot.trigger.event import (
     CommentEvent,
     DispatchEvent,
     Event,
@@ -27,7 +26,8 @@ from ci_bot.event import (
     parse_event,
     read_event,
 )
-from ci_bot.event_payload import is_repository
+from ci_bot.bot.trigger.payload import is_repository
+from ci_bot.errors import BadInput
 
 HEAD, BASE, MERGE = "a" * 40, "b" * 40, "c" * 40
 

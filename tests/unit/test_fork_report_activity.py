@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot import activity
-from ci_bot.contracts.report import Report
+from ci_bot.bot.github.port import NotFound, PullRequest
+from ci_bot.bot.pull_request import fork_report
+from ci_bot.bot.trigger import job
+from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import Refused
-from ci_bot.github.port import NotFound, PullRequest
-from ci_bot.pull_request import fork_report
 from tests.factories import HEAD, make_report
 from tests.unit.test_command_activity import Memory, desk_of
 
-ASKED = activity.PostForkReport(
+ASKED = job.PostForkReport(
     run_id=5,
     head_sha=HEAD,
     head_repository="outsider/warehouse",
@@ -71,7 +71,7 @@ def read(archive: bytes) -> Report:
     return fork_report.read_report(ASKED, Forge(archive=archive))  # type: ignore[arg-type]
 
 
-def resolve(*pulls: PullRequest, asked: activity.PostForkReport = ASKED) -> PullRequest:
+def resolve(*pulls: PullRequest, asked: job.PostForkReport = ASKED) -> PullRequest:
     return fork_report.resolve(asked, Forge(pulls=pulls))  # type: ignore[arg-type]
 
 

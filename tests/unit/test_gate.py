@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.contracts.comment import Marker
-from ci_bot.contracts.plan import Window
-from ci_bot.github.port import Permission, PullRequest
-from ci_bot.pull_request.gate import Request, unmet, unmet_by_review
+from ci_bot.bot.github.port import Permission, PullRequest
+from ci_bot.bot.pull_request.gate import Request, unmet, unmet_by_review
+from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.plan import Window
 from tests.factories import make_report
 
 HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40

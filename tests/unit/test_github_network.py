@@ -21,10 +21,10 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import SSLError as WrappedError
 
+from ci_bot.bot.github.http.failures import unreachable
+from ci_bot.bot.github.http.network import Kind, trouble
+from ci_bot.bot.github.http.trust import VARIABLES, trusted
 from ci_bot.errors import BadInput, GitHubUnavailable
-from ci_bot.github.failures import unreachable
-from ci_bot.github.network import Kind, trouble
-from ci_bot.github.trust import VARIABLES, trusted
 
 HOST = "ghes.example"
 POOL = HTTPSConnectionPool(HOST)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.bot.terminal.local import review_locally
 from ci_bot.errors import BadInput
-from ci_bot.local import review_locally
-from ci_bot.surroundings import of_this_process
+from ci_bot.machine import of_this_process
 
 
 def test_base_branch__without_a_base_says_which_option_names_it(tmp_path: Path) -> None:

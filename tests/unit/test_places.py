@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.messages import FailedAnswer
-from ci_bot.places import Places
+from ci_bot.contracts.places import Places
 from tests.factories import make_report
 from tests.oracle.fuzzing import caught, fuzz
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.identity import (
+from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.plan_identity import (
     PlanFlags,
     PlanIdentity,
     RestatedRange,
@@ -15,7 +16,6 @@ from ci_bot.contracts.identity import (
     difference,
     matches,
 )
-from ci_bot.contracts.plan import Window
 
 SNAPSHOT = TargetSnapshot(
     model="shop.orders",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.worker.problems import MAX_LINES, sentence
+from ci_bot.worker.words.problems import MAX_LINES, sentence
 
 # As py4j gives it, shortened.
 PY4J = """\

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from ci_bot.bot.github.port import NotFound, PullRequest, PullState
+from ci_bot.bot.github.pull_states import MOST_REQUESTS, pull_states
 from ci_bot.errors import GitHubUnavailable
-from ci_bot.github.port import NotFound, PullRequest, PullState
-from ci_bot.github.pull_states import MOST_REQUESTS, pull_states
 
 
 def pull(number: int, *, is_open: bool = True, merged: bool = False) -> PullRequest:

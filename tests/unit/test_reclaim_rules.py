@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker import reclaim_rules as rules
-from ci_bot.worker.ledger import LedgerObject, LedgerRow, LedgerSnapshot
-from ci_bot.worker.reclaim_rules import Decision, Facts, SnapshotFact, StateRow, TableNames, Use
+from ci_bot.worker.cleanup import reclaim_rules as rules
+from ci_bot.worker.cleanup.reclaim_rules import (
+    Decision,
+    Facts,
+    SnapshotFact,
+    StateRow,
+    TableNames,
+    Use,
+)
+from ci_bot.worker.records.ledger import LedgerObject, LedgerRow, LedgerSnapshot
 
 PUSHED = 1_000
 CLEANED = 2_000

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlmesh.utils import sanitize_name
 
 from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.cleanup import CleanupDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.secrets import MASK, Redactor, encodings
 from ci_bot.secrets.redactor import LINE_SEGMENT
 from tests.oracle.fuzzing import caught, fuzz

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.github.port import NotFound
+from ci_bot.bot.pull_request.own_review import MAX_ARTIFACT_BYTES, confirmed, other_plan
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.identity import PlanFlags, PlanIdentity, TargetSnapshot
-from ci_bot.contracts.plan import Window
-from ci_bot.contracts.report import Report
+from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity, TargetSnapshot
 from ci_bot.errors import Refused
-from ci_bot.github.port import NotFound
-from ci_bot.pull_request.reviewed import MAX_ARTIFACT_BYTES, confirmed, other_plan
 from tests.factories import make_change, make_marker, make_report
 from tests.unit.test_command_activity import Memory, desk_of
 

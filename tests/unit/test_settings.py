@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
 from ci_bot.errors import BadInput
-from ci_bot.settings import Inputs, env_name, from_environ
 
 RUNNER = {
     "GITHUB_REPOSITORY": "acme/warehouse",

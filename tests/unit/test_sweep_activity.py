@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.activities import sweep as sweeping
-from ci_bot.activities.sweep_rows import AskStates, Row, SweepOptions, sort_out
+from ci_bot.bot.cage.run import WorkerTimedOut
+from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
+from ci_bot.bot.comment.sweep_summary import render_sweep, sweep_to_terminal
+from ci_bot.bot.github.laptop import repository_of, token_of
+from ci_bot.bot.github.port import PullState
+from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.contracts.messages import ListAsk, SweepAsk, Workplace
-from ci_bot.contracts.sweep import (
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.sweep import (
     EnvironmentList,
     FoundEnvironment,
     SweepDocument,
     SweepReport,
     SweepRow,
 )
+from ci_bot.contracts.messages import ListAsk, SweepAsk, Workplace
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
-from ci_bot.github.laptop import repository_of, token_of
-from ci_bot.github.port import PullState
-from ci_bot.process.answer import AnswerRefusedError, check_subject
-from ci_bot.process.run import WorkerTimedOut
-from ci_bot.rendering.sweep import render_sweep, sweep_to_terminal
 from ci_bot.secrets import Redactor
 from tests.factories import make_cleanup, make_context
 from tests.unit.rendering.dom import parse

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ci_bot.activities import sweep as sweeping
-from ci_bot.contracts.cleanup import KeptTable, ReclaimedTable
-from ci_bot.contracts.sweep import FoundEnvironment, SweepReport, SweepRow
-from ci_bot.github.port import PullState
-from ci_bot.rendering.outcome import render_cleanup
-from ci_bot.rendering.sweep import render_sweep, sweep_to_terminal
-from ci_bot.rendering.terminal import to_terminal
+from ci_bot.bot.comment.outcome import render_cleanup
+from ci_bot.bot.comment.sweep_summary import render_sweep, sweep_to_terminal
+from ci_bot.bot.github.port import PullState
+from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.contracts.documents.cleanup import KeptTable, ReclaimedTable
+from ci_bot.contracts.documents.sweep import FoundEnvironment, SweepReport, SweepRow
 from tests.factories import make_cleanup, make_context
 from tests.unit.test_sweep_activity import CLOSED, OPEN, Worker, answers, found, run
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
-from ci_bot import cli
+from ci_bot.bot import cli
+from ci_bot.bot.action import run_workflow
 from ci_bot.errors import BadInput, unexpected
-from ci_bot.surroundings import Surroundings
-from ci_bot.workflow import run_workflow
+from ci_bot.machine import Surroundings
 from tests.github_standin import events
 from tests.in_process import Machine
 from tests.oracle.runner import RunnerLog, read_file_command

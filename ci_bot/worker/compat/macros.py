@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot.executor.env import ENV
 from sqlmesh.core import macros
 
-from ci_bot.worker.macro_code import CONVERTERS, MacroRefusedError, objection
+from ci_bot.worker.project.macro_code import CONVERTERS, MacroRefusedError, objection
 
 
 def judge_macro_code() -> None:

@@ -16,8 +16,8 @@ from sqlmesh.core.dialect import to_schema
 from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 
-from ci_bot.worker.catalog import SESSION_CATALOG, AdapterSql, Catalog
-from ci_bot.worker.problems import spark_not_started
+from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, AdapterSql, Catalog
+from ci_bot.worker.words.problems import spark_not_started
 
 
 class ListingSparkAdapter(SparkEngineAdapter):

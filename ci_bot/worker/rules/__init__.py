@@ -8,7 +8,6 @@ estate: what was there before is not held against it.
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.columns import column_changes
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.registry import SPECS, RuleSpec
 from ci_bot.worker.rules.run import (
@@ -17,6 +16,7 @@ from ci_bot.worker.rules.run import (
     find_in_statements,
     find_without_plan,
 )
+from ci_bot.worker.rules.sql.columns import column_changes
 
 __all__ = [
     "SPECS",

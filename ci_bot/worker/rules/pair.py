@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ci_bot.contracts.plan import ColumnChange
-from ci_bot.worker.rules.audits import Promises, promises
-from ci_bot.worker.rules.canonical import Meaning, meaning
-from ci_bot.worker.rules.columns import column_changes
+from ci_bot.contracts.documents.plan import ColumnChange
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.queries import Queries, Query, plain
+from ci_bot.worker.rules.sql.audits import Promises, promises
+from ci_bot.worker.rules.sql.canonical import Meaning, meaning
+from ci_bot.worker.rules.sql.columns import column_changes
+from ci_bot.worker.rules.sql.queries import Queries, Query, plain
 
 
 @dataclass(frozen=True)

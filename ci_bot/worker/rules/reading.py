@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.contracts.messages import Workplace
-from ci_bot.worker.load_trace import not_loading
+from ci_bot.worker.process.load_trace import not_loading
 from ci_bot.worker.rules.inputs import ReadFile, no_file
 
 

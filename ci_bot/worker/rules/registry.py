@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.contracts.plan import Severity
+from ci_bot.contracts.documents.plan import Severity
 
 Scope = Literal["model", "change", "project"]
 

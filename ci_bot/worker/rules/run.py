@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, get_args
 
-from ci_bot.contracts.plan import Finding, Severity
+from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.worker.rules.changes import CHANGE_RULES
 from ci_bot.worker.rules.changes.exposure import exposed_by
 from ci_bot.worker.rules.config_facts import ConfigFacts
@@ -22,11 +22,11 @@ from ci_bot.worker.rules.files import (
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models import MODEL_RULES
 from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.observation import Sight, finding
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import CRASHED
-from ci_bot.worker.rules.sight import Sight, finding
+from ci_bot.worker.rules.sql.queries import Queries
 from ci_bot.worker.rules.statements import statements
 
 MOST_OF_ONE_RULE = 1_000

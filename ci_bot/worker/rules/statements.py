@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.contracts.plan import Severity
+from ci_bot.contracts.documents.plan import Severity
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight
+from ci_bot.worker.rules.sql.queries import Queries
 from ci_bot.worker.statements.judging import Judged
-from ci_bot.worker.statements.project import judge_models
+from ci_bot.worker.statements.plan_statements import judge_models
 
 STATEMENT = rule(
     "destructive-statement", "A statement destroys or writes data", "blocker", "change"

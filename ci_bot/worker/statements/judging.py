@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from ci_bot.contracts.plan import Severity
+from ci_bot.contracts.documents.plan import Severity
 from ci_bot.worker.statements.effects import Effect, Name, Own, shown
 from ci_bot.worker.statements.names import THIS_MODEL
-from ci_bot.worker.statements.reading import effects_of
+from ci_bot.worker.statements.text.reading import effects_of
 
 _VERBS = {
     "describes": "changes what the catalog says of",

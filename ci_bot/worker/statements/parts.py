@@ -16,9 +16,9 @@ from ci_bot.worker import compat
 from ci_bot.worker.statements.code import RUNS_JAVA
 from ci_bot.worker.statements.effects import shown
 from ci_bot.worker.statements.judging import PLACEHOLDER, Statement
-from ci_bot.worker.statements.lexical import SPARK
 from ci_bot.worker.statements.place import Place, calls_nothing, code_of, stages_of
 from ci_bot.worker.statements.sites import Site
+from ci_bot.worker.statements.text.lexical import SPARK
 
 _SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 # What composes names out of pieces; SQLMesh's other macros only move what stands there literally.

@@ -12,8 +12,8 @@ from sqlmesh.core.macros import RuntimeStage
 from ci_bot.worker import compat
 from ci_bot.worker.statements.effects import Action
 from ci_bot.worker.statements.judging import Statement
-from ci_bot.worker.statements.reading import quiet
-from ci_bot.worker.statements.template import literal_parts
+from ci_bot.worker.statements.text.reading import quiet
+from ci_bot.worker.statements.text.template import literal_parts
 
 _BUILDING = (RuntimeStage.CREATING, RuntimeStage.EVALUATING)
 _JINJA = re.compile(r"\{\{|\{%|JINJA_", re.IGNORECASE)

@@ -13,10 +13,10 @@ from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 from sqlmesh.core.snapshot.definition import to_view_mapping
 
-from ci_bot.worker.names import Names
-from ci_bot.worker.planning import Planned
+from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.statements import names
 from ci_bot.worker.statements.effects import Name, Own
+from ci_bot.worker.words.names import Names
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_bot.actions.files import (
+from ci_bot.bot.runner.step_files import (
     OUTPUT_LIMIT,
     SUMMARY_LIMIT,
     Outputs,

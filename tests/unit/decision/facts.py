@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ci_bot.bot.decision import BotFacts, Judgement, Limits, judge
 from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.plan import (
+from ci_bot.contracts.documents.plan import (
     AuditsCheck,
     Backfill,
     Change,
@@ -19,8 +20,7 @@ from ci_bot.contracts.plan import (
     TableDiffCheck,
     TestsCheck,
 )
-from ci_bot.contracts.report import Project, ReviewFacts, Risk
-from ci_bot.decision import BotFacts, Judgement, Limits, judge
+from ci_bot.contracts.documents.report import Project, ReviewFacts, Risk
 
 BOT = BotFacts(changed_files=("models/stg/orders.sql",))
 

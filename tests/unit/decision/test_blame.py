@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.decision import blame
+from ci_bot.bot.decision.blame import reads_nothing_of
 from ci_bot.contracts.base import Failure
-from ci_bot.decision import blame
-from ci_bot.decision.blame import reads_nothing_of
 
 PARSE = "Failed to load model from file '{}':\n\n  Expecting ). Line 12, Col: 9."
 MODULE = "`{}` imports `pytest`, which is not installed here."

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.contracts.plan import EnvironmentStatement, Restatement
-from ci_bot.decision import exit_code
-from ci_bot.decision.judge import MOST_RISKS
-from ci_bot.decision.risks import SEVERITIES, listed, shown
+from ci_bot.bot.decision import exit_code
+from ci_bot.bot.decision.judge import MOST_RISKS
+from ci_bot.bot.decision.risks import SEVERITIES, listed, shown
+from ci_bot.contracts.documents.plan import EnvironmentStatement, Restatement
 from tests.unit.decision.facts import changed, found, judged, weights
 
 

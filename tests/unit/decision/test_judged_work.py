@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.plan import Backfill, Cost, Gap, Lineage, ProdPlan
-from ci_bot.decision import Limits
-from ci_bot.decision.judged import judged_work
+from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision.judged import judged_work
+from ci_bot.contracts.documents.plan import Backfill, Cost, Gap, Lineage, ProdPlan
 from tests.unit.decision.facts import (
     built,
     changed,

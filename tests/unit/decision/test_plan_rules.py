@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.contracts.plan import (
+from ci_bot.bot.decision import BotFacts, Limits
+from ci_bot.bot.decision.pages import page_of
+from ci_bot.contracts.documents.plan import (
     AuditsCheck,
     Gap,
     Lineage,
@@ -18,9 +20,7 @@ from ci_bot.contracts.plan import (
     TestFailure,
     TestsCheck,
 )
-from ci_bot.contracts.report import Project
-from ci_bot.decision import BotFacts, Limits
-from ci_bot.decision.pages import page_of
+from ci_bot.contracts.documents.report import Project
 from tests.unit.decision.facts import (
     BOT,
     built,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.diff.compare import compare, compare_schema
-from ci_bot.worker.diff.spec import DiffSpec, SqlError, TimeWindow
+from ci_bot.worker.apply.diff.compare import compare, compare_schema
+from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, TimeWindow
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01

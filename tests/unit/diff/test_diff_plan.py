@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.contracts.apply import TableDiff
-from ci_bot.worker.diff.plan import (
+from ci_bot.contracts.documents.apply import TableDiff
+from ci_bot.worker.apply.diff.plan import (
     CANCELLED,
     FAILED,
     Budget,
@@ -21,7 +21,7 @@ from ci_bot.worker.diff.plan import (
     compare_models,
     over_budget,
 )
-from ci_bot.worker.diff.spec import DiffSpec, SqlError
+from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError
 
 COLUMNS = [("id", "int"), ("v", "int")]
 ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1)

@@ -8,10 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.catalog import quoted
-from ci_bot.worker.diff.layout import lay_out
-from ci_bot.worker.diff.query import COUNTS, Query, build, table_name
-from ci_bot.worker.diff.spec import SqlError
+from ci_bot.worker.apply.diff.layout import lay_out
+from ci_bot.worker.apply.diff.query import COUNTS, Query, build, table_name
+from ci_bot.worker.apply.diff.spec import SqlError
+from ci_bot.worker.warehouse.catalog import quoted
 
 NAMES = st.text(
     alphabet=st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("`'\";-.* "),

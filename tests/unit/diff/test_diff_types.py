@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.diff.comparison import (
+from ci_bot.worker.apply.diff.comparison import (
     align,
     canonical,
     carried,
@@ -15,7 +15,7 @@ from ci_bot.worker.diff.comparison import (
     equal,
     usable_as_key,
 )
-from ci_bot.worker.diff.spark_types import SparkType, parse
+from ci_bot.worker.apply.diff.spark_types import SparkType, parse
 
 ATOMS = st.sampled_from(
     ["int", "bigint", "string", "double", "date", "timestamp_ntz", "interval day to second"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.bot.cage.checkout_copy import copy_checkout
+from ci_bot.bot.cage.watch.deadline import REPORT_SECONDS, Deadline, no_deadline
+from ci_bot.bot.cage.workspace import private_workspace
+from ci_bot.bot.github.patience import time_for_github
 from ci_bot.errors import TimedOut
-from ci_bot.github_time import time_for_github
-from ci_bot.process.checkout import copy_checkout
-from ci_bot.process.deadline import REPORT_SECONDS, Deadline, no_deadline
-from ci_bot.process.workspace import private_workspace
 from tests.in_process import Clock, Machine
 
 

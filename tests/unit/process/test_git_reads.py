@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.bot.cage.git.repository import Blob, ChangedFile, Git, without_credentials
+from ci_bot.bot.cage.user import Identity
 from ci_bot.errors import BadInput
-from ci_bot.process.git import Blob, ChangedFile, Git, without_credentials
-from ci_bot.process.identity import Identity
 from tests.checkout import GIT, Repository
 
 WORKER = Identity(uid=61_234, gid=61_234)

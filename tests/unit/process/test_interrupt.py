@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
 from ci_bot.errors import Cancelled
-from ci_bot.process.signals import CancelToken, handle_signals
 
 
 @pytest.fixture

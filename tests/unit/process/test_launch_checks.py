@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.cage.doors import open_doors
+from ci_bot.bot.cage.launch import Launch
+from ci_bot.bot.cage.user import ENTER, READ, WRITE, Identity, may
 from ci_bot.errors import BadInput
-from ci_bot.process.doors import open_doors
-from ci_bot.process.identity import ENTER, READ, WRITE, Identity, may
-from ci_bot.process.launch import Launch
 
 WORKER = Identity(uid=61_234, gid=61_234)
 

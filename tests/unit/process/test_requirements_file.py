@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.cage.caged_pip import index_lines, locked
+from ci_bot.bot.cage.requirements import check_requirements
 from ci_bot.errors import BadInput
-from ci_bot.process.caged_pip import index_lines, locked
-from ci_bot.process.requirements import check_requirements
 
 
 def write(root: Path, **files: str) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.process.identity import Identity
-from ci_bot.process.scratch import PREFIX, held_directory, sweep
-from ci_bot.process.workspace import private_workspace
+from ci_bot.bot.cage.scratch import PREFIX, held_directory, sweep
+from ci_bot.bot.cage.user import Identity
+from ci_bot.bot.cage.workspace import private_workspace
 from tests.conftest import REPOSITORY
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bench import start_directory
+from ci_bot.bot.cage.variables import with_python_path
+from ci_bot.bot.cage.workspace import search_path
+from ci_bot.bot.worker_calls.client import start_directory
 from ci_bot.errors import BadInput
-from ci_bot.process.environment import with_python_path
-from ci_bot.process.workspace import search_path
-from ci_bot.worker import search_path as worker_path
+from ci_bot.worker.process import search_path as worker_path
 
 
 def test_search_path__is_relative_to_the_checkout_and_each_once(tmp_path: Path) -> None:

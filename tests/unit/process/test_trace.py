@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.process import trace
-from ci_bot.process.trace import TraceReader, opened_among
+from ci_bot.bot.cage.watch import trace
+from ci_bot.bot.cage.watch.trace import TraceReader, opened_among
 
 HOOK = Path(trace.__file__).parent.parent / "worker" / "load_trace.py"
 START = """\

@@ -10,20 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.contracts.apply import ApplyDocument
+from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_json, check_subject, read_answer
 from ci_bot.contracts.base import Contract, Failure, Versions
-from ci_bot.contracts.cleanup import CleanupDocument
-from ci_bot.contracts.identity import PlanFlags, PlanIdentity
-from ci_bot.contracts.messages import (
-    ANSWER,
-    ApplyAsk,
-    CleanupAsk,
-    FailedAnswer,
-    Owner,
-    ReviewAsk,
-    Workplace,
-)
-from ci_bot.contracts.plan import (
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.plan import (
     AuditsCheck,
     Checks,
     Cost,
@@ -33,8 +24,17 @@ from ci_bot.contracts.plan import (
     TestsCheck,
     Window,
 )
-from ci_bot.contracts.report import Project, ReviewFacts
-from ci_bot.process.answer import AnswerRefusedError, check_json, check_subject, read_answer
+from ci_bot.contracts.documents.report import Project, ReviewFacts
+from ci_bot.contracts.messages import (
+    ANSWER,
+    ApplyAsk,
+    CleanupAsk,
+    FailedAnswer,
+    Owner,
+    ReviewAsk,
+    Workplace,
+)
+from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
 from tests.oracle.fuzzing import caught, fuzz
 
 PLAN = "ab" * 32

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_bot.bot.cage.watch.progress import ProgressReader
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.messages import ASK, CleanupAsk, FailedAnswer, Owner, Progress, Workplace
-from ci_bot.process.progress import ProgressReader
-from ci_bot.worker.channel import PROGRESS_BYTES, Channel
+from ci_bot.worker.process.channel import PROGRESS_BYTES, Channel
 
 ASKED = CleanupAsk(
     projects=["."] * 3,

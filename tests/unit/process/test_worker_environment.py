@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.errors import BadInput
-from ci_bot.process.environment import (
+from ci_bot.bot.cage.variables import (
     CONTAINER_PATH,
     NEVER_PREFIXES,
     ChildEnvironment,
@@ -19,6 +18,7 @@ from ci_bot.process.environment import (
     build,
     parse_worker_variables,
 )
+from ci_bot.errors import BadInput
 
 TOKEN = "ghs_" + "0123456789abcdefghijklmnopqrstuvwxyz"
 OURS = {

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_bot.bot.cage.watch.log import LogReader
+from ci_bot.bot.cage.watch.progress import ProgressReader
 from ci_bot.contracts.messages import Progress
-from ci_bot.process.log import LogReader
-from ci_bot.process.progress import ProgressReader
 from ci_bot.secrets import Redactor
 
 SECRET = "s3cret-value-of-the-warehouse"

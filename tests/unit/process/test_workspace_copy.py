@@ -9,22 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.errors import BadInput
-from ci_bot.process.checkout import (
+from ci_bot.bot.cage.checkout_copy import (
     CODE_BUDGET_BYTES,
     LINK_FROM_BYTES,
     OTHER_BUDGET_BYTES,
     copy_checkout,
     seal_tree,
 )
-from ci_bot.process.identity import Identity
-from ci_bot.process.scratch import remove_tree
-from ci_bot.process.workspace import (
-    inside,
-    private_workspace,
-    project_paths,
-    read_inside,
-)
+from ci_bot.bot.cage.scratch import remove_tree
+from ci_bot.bot.cage.user import Identity
+from ci_bot.bot.cage.workspace import inside, private_workspace, project_paths, read_inside
+from ci_bot.errors import BadInput
 
 WORKER = Identity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")

@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.contracts.report import Report
-from ci_bot.rendering.blocks import split, tidy, trim
-from ci_bot.rendering.budget import COMMENT_BYTES, SUMMARY_BYTES, Piece, Share, first_pieces, fit
-from ci_bot.rendering.markdown import SafeMarkdown
-from ci_bot.rendering.marker import decode
-from ci_bot.rendering.outcome import render_apply
-from ci_bot.rendering.report import render_review
-from ci_bot.rendering.sections import Diff, Diffs, Rows, Stages
+from ci_bot.bot.comment.marker import decode
+from ci_bot.bot.comment.outcome import render_apply
+from ci_bot.bot.comment.parts.blocks import split, tidy, trim
+from ci_bot.bot.comment.parts.budget import (
+    COMMENT_BYTES,
+    SUMMARY_BYTES,
+    Piece,
+    Share,
+    first_pieces,
+    fit,
+)
+from ci_bot.bot.comment.parts.sections import Diff, Diffs, Rows, Stages
+from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.comment.text.markdown import SafeMarkdown
+from ci_bot.contracts.documents.report import Report
 from ci_bot.secrets.documents import redacted
 from tests.factories import DIFF, make_apply, make_context, make_marker, make_report, make_risk
 from tests.golden.samples import destructive_report, large_report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.rendering.budget import COMMENT_BYTES
-from ci_bot.rendering.marker import decode
+from ci_bot.bot.comment.marker import decode
+from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from tests.golden.samples import HERE, SAMPLES
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from ci_bot.contracts.plan import Lineage, LineageNode
-from ci_bot.rendering.lineage import MAX_NODES, draw, label
+from ci_bot.bot.comment.lineage import MAX_NODES, draw, label
+from ci_bot.contracts.documents.plan import Lineage, LineageNode
 from tests.golden.samples import large_report
 from tests.unit.rendering.dom import assert_inert
 from tests.unit.rendering.evil import TEXTS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 
-from ci_bot.rendering.markdown import (
+from ci_bot.bot.comment.text.markdown import (
     SafeMarkdown,
     cell,
     clip,
@@ -19,7 +19,7 @@ from ci_bot.rendering.markdown import (
     reveal,
     visible_lines,
 )
-from ci_bot.rendering.prose import prose, prose_cell
+from ci_bot.bot.comment.text.prose import prose, prose_cell
 from tests.unit.rendering.dom import LIVE, assert_inert, parse
 from tests.unit.rendering.evil import CORPUS, TEXTS
 

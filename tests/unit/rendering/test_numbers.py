@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.apply import AppliedModel
-from ci_bot.contracts.plan import Backfill, Cost, ProdPlan, ShortWindow, WindowCause
-from ci_bot.contracts.work import totals
-from ci_bot.rendering.outcome import render_apply
-from ci_bot.rendering.report import render_review
-from ci_bot.rendering.terminal import cost_words, to_terminal
-from ci_bot.rendering.window import short_window
-from ci_bot.rendering.words import executor_time
+from ci_bot.bot.comment.outcome import render_apply
+from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.comment.text.window import short_window
+from ci_bot.bot.comment.text.words import executor_time
+from ci_bot.bot.terminal.report_text import cost_words, to_terminal
+from ci_bot.contracts.documents.apply import AppliedModel
+from ci_bot.contracts.documents.plan import Backfill, Cost, ProdPlan, ShortWindow, WindowCause
+from ci_bot.contracts.documents.work import totals
 from tests.factories import make_apply, make_backfill, make_context, make_report
 
 VIEW: dict[str, Any] = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ci_bot.rendering.blocks import lift
-from ci_bot.rendering.carry import carried
-from ci_bot.rendering.marker import decode
-from ci_bot.rendering.notice import apply_ended, cleanup_failed, decision_changed
-from ci_bot.rendering.outcome import render_apply, render_cleanup
-from ci_bot.rendering.report import render_planning, render_review
-from ci_bot.rendering.terminal import to_terminal
+from ci_bot.bot.comment.carry import carried
+from ci_bot.bot.comment.marker import decode
+from ci_bot.bot.comment.notice import apply_ended, cleanup_failed, decision_changed
+from ci_bot.bot.comment.outcome import render_apply, render_cleanup
+from ci_bot.bot.comment.parts.blocks import lift
+from ci_bot.bot.comment.report import render_planning, render_review
+from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.secrets.documents import redacted
 from tests.factories import (
     DIFF,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ci_bot.bot.comment.context import Condition, Override, Refusal, Staleness
+from ci_bot.bot.comment.outcome import render_apply, render_cleanup
+from ci_bot.bot.comment.report import render_planning, render_review
+from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.comment import Phase
-from ci_bot.contracts.identity import PlanFlags, PlanIdentity
-from ci_bot.contracts.plan import Cost, ProdPlan, TestsCheck, Window
-from ci_bot.rendering.context import Condition, Override, Refusal, Staleness
-from ci_bot.rendering.outcome import render_apply, render_cleanup
-from ci_bot.rendering.report import render_planning, render_review
-from ci_bot.rendering.terminal import to_terminal
+from ci_bot.contracts.documents.comment import Phase
+from ci_bot.contracts.documents.plan import Cost, ProdPlan, TestsCheck, Window
+from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
 from tests.factories import (
     HEAD,
     NOW,

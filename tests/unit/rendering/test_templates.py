@@ -8,9 +8,14 @@ import pytest
 from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
-from ci_bot.contracts.comment import Phase
-from ci_bot.rendering import filters
-from ci_bot.rendering.templating import environment, finalize, find_templates, templates_directory
+from ci_bot.bot.comment.text import filters
+from ci_bot.bot.comment.text.templating import (
+    environment,
+    finalize,
+    find_templates,
+    templates_directory,
+)
+from ci_bot.contracts.documents.comment import Phase
 
 NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
 PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from ci_bot.bot.terminal.page import Page
+from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.contracts.messages import FailedAnswer
-from ci_bot.rendering.page import Page
-from ci_bot.rendering.terminal import to_terminal
 from tests.factories import make_apply, make_cleanup, make_report
 from tests.golden.samples import destructive_report, large_report
 

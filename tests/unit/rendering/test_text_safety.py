@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ci_bot.rendering import filters, templating
-from ci_bot.rendering.context import Condition, Override, Progress, Refusal, Staleness
-from ci_bot.rendering.outcome import render_apply, render_cleanup
-from ci_bot.rendering.report import render_planning, render_review
-from ci_bot.rendering.terminal import to_terminal
+from ci_bot.bot.comment.context import Condition, Override, Progress, Refusal, Staleness
+from ci_bot.bot.comment.outcome import render_apply, render_cleanup
+from ci_bot.bot.comment.report import render_planning, render_review
+from ci_bot.bot.comment.text import filters, templating
+from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.secrets.documents import redacted
 from tests.factories import make_apply, make_cleanup, make_context, make_report
 from tests.golden.samples import SAMPLES, destructive_report, small_report

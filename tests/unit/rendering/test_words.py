@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.rendering import words
-from ci_bot.rendering.links import Links
+from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.text.links import Links
 from tests.factories import HEAD, make_context
 
 

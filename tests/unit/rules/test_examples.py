@@ -10,7 +10,7 @@ from sqlmesh.cli.project_init import ProjectTemplate, init_example_project
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.contracts.plan import Finding
+from ci_bot.contracts.documents.plan import Finding
 from ci_bot.worker import compat
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules.gather import without_plan

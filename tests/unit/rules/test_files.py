@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.secrets.files import credential_in
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
+from ci_bot.worker.rules.files.credentials import credential_in
 from ci_bot.worker.statements.effects import Own
 from ci_bot.worker.statements.judging import Judged, Statement, judged
 from tests.unit.rules.shop import FILES

@@ -13,15 +13,15 @@ from sqlglot import exp
 
 from ci_bot.contracts.messages import Workplace
 from ci_bot.worker.rules import RuleInputs, column_changes, find, find_in_files, reading
-from ci_bot.worker.rules.columns import retyped
-from ci_bot.worker.rules.interval import bounds_of
 from ci_bot.worker.rules.models import BatchSizeMissing, HugeFullModel, TimeFilterMissing
 from ci_bot.worker.rules.models.base import ProjectView
-from ci_bot.worker.rules.personal import is_personal
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.python_code import clock_calls_in, random_calls_in
-from ci_bot.worker.rules.queries import Queries
 from ci_bot.worker.rules.registry import SPECS
+from ci_bot.worker.rules.sql.columns import retyped
+from ci_bot.worker.rules.sql.interval import bounds_of
+from ci_bot.worker.rules.sql.personal import is_personal
+from ci_bot.worker.rules.sql.python_code import clock_calls_in, random_calls_in
+from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
 

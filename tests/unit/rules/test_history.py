@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.contracts.apply import AppliedModel
-from ci_bot.contracts.plan import Backfill
-from ci_bot.worker.history import builds_long, estimate, runs_of
-from ci_bot.worker.ledger import Ledger, RunRow
+from ci_bot.contracts.documents.apply import AppliedModel
+from ci_bot.contracts.documents.plan import Backfill
+from ci_bot.worker.records.history import builds_long, estimate, runs_of
+from ci_bot.worker.records.ledger import Ledger, RunRow
 
 HOUR = 3_600.0
 

@@ -24,8 +24,8 @@ from sqlmesh.utils.errors import SQLMeshError
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.worker import compat
-from ci_bot.worker.macro_code import objection, refusal_in
-from ci_bot.worker.rules.files.macro_arguments import evaluated
+from ci_bot.worker.project.macro_code import objection, refusal_in
+from ci_bot.worker.rules.files.raw.macro_arguments import evaluated
 from ci_bot.worker.rules.inputs import RuleInputs
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import files

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.worker.rules.canonical import Meaning, meaning
 from ci_bot.worker.rules.gather import model_in_file
-from ci_bot.worker.rules.queries import Queries
+from ci_bot.worker.rules.sql.canonical import Meaning, meaning
+from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.world import models
 
 HEAD = "MODEL (name a.b, kind FULL); "

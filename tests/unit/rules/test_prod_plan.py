@@ -7,7 +7,7 @@ from time import perf_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.prod_plan import subtract
+from ci_bot.worker.plan.prod_plan import subtract
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 40), st.integers(1, 12)).map(lambda t: (t[0], t[0] + t[1])),

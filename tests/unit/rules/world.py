@@ -12,7 +12,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.audit import ModelAudit, load_audit
 from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_model
 
-from ci_bot.contracts.plan import Finding
+from ci_bot.contracts.documents.plan import Finding
 from ci_bot.worker.rules import RuleInputs, find, find_in_files
 
 ROOT = Path("/repository")

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ci_bot.process.environment import redactor_of
+from ci_bot.bot.cage.variables import redactor_of
 from ci_bot.secrets.environment import is_harmless, secret_values
 from tests.unit.secrets.leaks import pem
 

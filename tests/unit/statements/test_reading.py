@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.statements.reading import effects_of
+from ci_bot.worker.statements.text.reading import effects_of
 
 # From the grammars of Spark 3.4 to 4.1 and of the SQL extensions of Delta and Iceberg; statement,
 # and each effect as action, kind and target.

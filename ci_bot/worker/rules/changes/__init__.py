@@ -15,8 +15,8 @@ from ci_bot.worker.rules.changes import (
     storage,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.sight import Sight
 
 ChangeRule = Callable[[Pair, RuleInputs], Iterator[Sight]]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.worker.rules.columns import known_types
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
-from ci_bot.worker.rules.strictness import Verdict, compare_arguments, compare_queries
+from ci_bot.worker.rules.sql.columns import known_types
+from ci_bot.worker.rules.sql.strictness import Verdict, compare_arguments, compare_queries
 
 REMOVED = rule("removed-audit", "An audit was removed", "high", "change")
 WEAKENED = rule("weakened-audit", "An audit was weakened", "high", "change")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ci_bot.worker.rules.audits import column_names, promises
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.queries import outer
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.audits import column_names, promises
+from ci_bot.worker.rules.sql.queries import outer
 
 KIND = rule("kind-changed", "The kind of the model changes", "high", "change")
 TIME_COLUMN = rule("time-column-changed", "The time column changes", "high", "change")

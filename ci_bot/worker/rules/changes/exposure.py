@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.personal import exposed
-from ci_bot.worker.rules.queries import short
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.personal import exposed
+from ci_bot.worker.rules.sql.queries import short
 
 GRANTS = rule("grants-changed", "Rights on the model change", "high", "change")
 PERSONAL = rule("personal-data-exposed", "Personal data reach a model", "high", "change")

@@ -9,9 +9,9 @@ from sqlmesh.core.schema_diff import get_schema_differ
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
 
 DESTRUCTIVE = rule(
     "forward-only-destructive",

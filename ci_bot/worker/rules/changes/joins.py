@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.canonical import Join, Meaning
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.joining import fixed_columns, keys_of
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.queries import plain, selects, short, table_name
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.canonical import Join, Meaning
+from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
 
 CHANGED = rule("join-changed", "A join changes", "high", "change")
 MULTIPLIES = rule("join-may-multiply", "A new join may multiply rows", "high", "change")

@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules import columns as types
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.queries import short
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql import columns as types
+from ci_bot.worker.rules.sql.queries import short
 from ci_bot.worker.rules.statements import model_statements
 
 RETYPED = rule("column-retyped", "A column gets another type", "high", "change")

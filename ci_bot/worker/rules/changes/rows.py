@@ -8,9 +8,9 @@ from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
 
 FILTER = rule("filter-changed", "A filter was added, removed or changed", "high", "change")
 GRAIN = rule("grain-changed", "The grain of the model changes", "high", "change")

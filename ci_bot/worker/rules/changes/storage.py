@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ci_bot.worker.rules.audits import column_names
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.audits import column_names
 
 BATCH = rule("batch-size-removed", "The batches of a backfill grow", "medium", "change")
 GUARDS = rule("guard-removed", "A guard of the model is switched off", "high", "change")

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ci_bot.worker.rules.files import (
-    configuration,
-    environment,
-    literal_statements,
-    python,
-    raw_sql,
-    secrets,
-    seeds,
-    starters,
-    tests,
-)
+from ci_bot.worker.rules.files import configuration, environment, python, secrets, seeds, starters
+from ci_bot.worker.rules.files.raw import literal_statements, raw_sql
+from ci_bot.worker.rules.files.unit_tests import comparing
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.sight import Sight
+from ci_bot.worker.rules.observation import Sight
 
 ProjectRule = Callable[[RuleInputs], Iterator[Sight]]
 
@@ -31,7 +23,7 @@ FILE_RULES: tuple[ProjectRule, ...] = (
     raw_sql.judged,
     secrets.hard_coded,
     secrets.env_file,
-    tests.moving_dates,
+    comparing.moving_dates,
 )
 
 # They read files, and see more where the models are loaded.
@@ -39,7 +31,7 @@ MODEL_FILE_RULES: tuple[ProjectRule, ...] = (
     seeds.readable,
     seeds.contents,
     seeds.keys,
-    tests.removed,
+    comparing.removed,
 )
 
 # They read what the plan's judgement of the same statements sees better, if it can be believed.

@@ -12,9 +12,9 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.secrets.names import is_suspect
 from ci_bot.worker.rules.files.settings import Judgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight
 from ci_bot.worker.rules.yaml_text import load
 
 SINGLE_WRITER = rule(

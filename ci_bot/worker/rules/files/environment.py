@@ -11,11 +11,11 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.queries import plain, short
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.queries import plain, short
 from ci_bot.worker.rules.statements import around
 
 ADDED = rule("environment-statement", "A statement around every plan changes", "medium", "project")

@@ -8,15 +8,15 @@ from pathlib import PurePosixPath
 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.clock import CurrentTime, RandomValue
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.python_code import (
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sql.python_code import (
     clock_calls_in,
     parse,
     random_calls_in,
     side_effects_in,
 )
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
 
 SIDE_EFFECT = rule("macro-side-effect", "A macro does more than return SQL", "high", "project")
 

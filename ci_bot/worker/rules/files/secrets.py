@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.contracts.files import is_read
-from ci_bot.secrets.files import Credential, credential_in
 from ci_bot.secrets.literals import SHORTEST, stands_for_one
+from ci_bot.worker.rules.files.credentials import Credential, credential_in
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight
 
 SECRET = rule("hardcoded-secret", "A credential is written into a file", "blocker", "project")
 ENV_FILE = rule("env-file-tracked", "An .env file is in the repository", "blocker", "project")

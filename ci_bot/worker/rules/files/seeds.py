@@ -13,8 +13,8 @@ from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
 
 NOT_UTF8 = rule("seed-not-utf8", "A seed is not UTF-8", "blocker", "project")
 BROKEN = rule("seed-broken", "A seed does not have the declared shape", "blocker", "project")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ci_bot.contracts.plan import Severity
+from ci_bot.contracts.documents.plan import Severity
 from ci_bot.secrets.names import is_suspect
 from ci_bot.worker.rules.registry import RuleSpec, rule
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from ci_bot.worker.rules.files.configuration import is_project_yaml, read
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
 
 RUNS_CODE = rule("setting-runs-code", "A setting makes a program load code", "high", "project")
 

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
+from ci_bot.worker.rules.observation import Sight
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.queries import Queries, Query, plain, short
 from ci_bot.worker.rules.registry import RuleSpec
-from ci_bot.worker.rules.sight import Sight
+from ci_bot.worker.rules.sql.queries import Queries, Query, plain, short
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.python_code import clock_calls, random_calls
-from ci_bot.worker.rules.queries import Query
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.python_code import clock_calls, random_calls
+from ci_bot.worker.rules.sql.queries import Query
 
 _CLOCK = tuple(
     getattr(exp, name)

@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.queries import plain, selects, short, table_name
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.audits import column_names, promises
 from ci_bot.worker.rules.models.base import ModelRule
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.audits import column_names, promises
+from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
 
 _ADDING = (exp.Sum, exp.Avg)
 

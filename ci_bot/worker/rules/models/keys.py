@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.audits import column_names, promises
 from ci_bot.worker.rules.models.base import ModelRule, is_table
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.audits import column_names, promises
 
 WIDE_KEY = 5
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})

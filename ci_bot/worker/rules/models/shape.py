@@ -10,9 +10,9 @@ from sqlglot.optimizer.scope import Scope
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
 _BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)

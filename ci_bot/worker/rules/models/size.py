@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.observation import Sight
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight
 
 LARGE_BACKFILL = 100
 MANY_ROWS = 1_000_000

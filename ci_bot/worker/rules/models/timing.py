@@ -8,17 +8,17 @@ from typing import Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules.canonical import conjuncts
-from ci_bot.worker.rules.interval import (
+from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sql.canonical import conjuncts
+from ci_bot.worker.rules.sql.interval import (
     bounds_of,
     is_interval_predicate,
     mentions_interval,
     time_column_origins,
 )
-from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.queries import Query, outer, projection
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.queries import Query, outer, projection
 
 # Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
 UNITS = {

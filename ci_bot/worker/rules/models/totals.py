@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.audits import column_names
-from ci_bot.worker.rules.interval import bounds_of, is_interval_predicate, mentions_interval
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.queries import Query, origins, outer, selects
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.audits import column_names
+from ci_bot.worker.rules.sql.interval import bounds_of, is_interval_predicate, mentions_interval
+from ci_bot.worker.rules.sql.queries import Query, origins, outer, selects
 
 _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules.audits import column_names
 from ci_bot.worker.rules.models.base import ModelRule
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.queries import Query, outer
+from ci_bot.worker.rules.observation import Sight, names
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sight import Sight, names
+from ci_bot.worker.rules.sql.audits import column_names
+from ci_bot.worker.rules.sql.queries import Query, outer
 
 _PYTHON_VAR = re.compile(
     r"(?:context|evaluator)\.(?:var|blueprint_var)\(\s*['\"]([^'\"]+)['\"]\s*(,)?"

@@ -1,0 +1,340 @@
+"""`ci-bot run`: from GitHub's environment to an activity, and from its end to an exit code.
+
+Heavy rooms are imported where they are entered, so that an event that needs nothing ends at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.event import read_event
+from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED, Settings, env_name, from_environ
+from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
+from ci_bot.machine import Surroundings
+
+if TYPE_CHECKING:
+    from ci_bot.bot.cage.watch.deadline import Deadline
+    from ci_bot.bot.github.client import GitHubClient
+    from ci_bot.bot.github.port import GitHub
+    from ci_bot.bot.pull_request.publisher import Desk
+    from ci_bot.bot.runner.workflow_commands import Commands
+    from ci_bot.bot.worker_calls.client import Bench
+    from ci_bot.secrets import Redactor
+
+# Credentials of the job that no text may show and no worker may see, beside the token itself.
+_JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
+# The variables that carry them. The runner sets an input of a container action as INPUT_*, too.
+CREDENTIALS = (env_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
+
+
+def run_workflow(around: Surroundings) -> int:
+    """Does what the event asks for; returns the exit code.
+
+    An event that needs nothing ends before anything heavy is imported or GitHub is asked.
+    """
+    try:
+        _check_cage(around)
+        settings = from_environ(around.environ)
+        chosen = _choose(settings)
+    except BotError as error:
+        return _explain(error, around)
+    except Exception as error:
+        _fold(format_exception(error), around)
+        return _explain(unexpected(error), around)
+    if isinstance(chosen, job.Skip):
+        _commands(around, _redactor(around)).notice(chosen.reason)
+        return EXIT_DONE
+    secrets = job_secrets(settings, around.environ)
+    try:
+        return _perform(chosen, settings, around, secrets)
+    except BotError as error:
+        return _explain(error, around, secrets)
+    except Exception as error:
+        _fold(format_exception(error), around, secrets)
+        return _explain(unexpected(error), around, secrets)
+
+
+def _check_cage(around: Surroundings) -> None:
+    """A workflow runs the project's code in the container, unless somebody says otherwise.
+
+    Raises:
+        BadInput: there is no container, and nobody has said that this is on purpose.
+    """
+    if not _in_actions(around) or around.worker_user is not None:
+        return
+    if around.environ.get(ALLOW_UNCAGED) != "true":
+        raise BadInput(
+            "This run is not in the action's container, where the project's code has a user of "
+            "its own: here it could read what the runner's user can, other credentials of this "
+            "job among it.",
+            hint="Use the action as published (`uses:`). If that is understood and wanted, set "
+            f"{ALLOW_UNCAGED}=true.",
+            reason_code="no_container",
+        )
+    _commands(around, _redactor(around)).warning(
+        f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
+        "kept from it, but it can read and change what this user can: files, other processes of "
+        "this job and what they hold, later steps."
+    )
+
+
+def _in_actions(around: Surroundings) -> bool:
+    return around.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _redactor(around: Surroundings, secrets: tuple[str, ...] = ()) -> Redactor:
+    """Of everything that this run can know; also where its inputs cannot be read."""
+    from ci_bot.bot.cage.variables import redactor_of
+
+    worker_env = around.environ.get(env_name("worker-env"), "")
+    return redactor_of(around.environ, worker_env=worker_env, secrets=secrets)
+
+
+def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that belong to the bot alone."""
+    values = [settings.inputs.github_token, *(environ.get(name, "") for name in _JOB_SECRETS)]
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+def _choose(settings: Settings) -> job.Activity:
+    runner, inputs = settings.runner, settings.inputs
+    try:
+        text = Path(runner.event_path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            "The event file cannot be read.",
+            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            reason_code="event_unreadable",
+        ) from error
+    event = read_event(runner.event_name, text, sha=runner.sha)
+    return job.choose(
+        event,
+        job.Asked(
+            mode=inputs.mode,
+            pr_number=inputs.pr_number,
+            plan_id=inputs.plan_id,
+            comment_id=inputs.comment_id,
+            actor=runner.actor,
+        ),
+    )
+
+
+def _commands(around: Surroundings, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
+    from ci_bot.bot.runner.workflow_commands import Commands
+
+    # Outside a workflow a mask would print the secret that it is to hide.
+    return Commands(
+        around.out,
+        token=around.token,
+        secrets=masked if _in_actions(around) else (),
+        redactor=redactor,
+    )
+
+
+def _fold(text: str, around: Surroundings, secrets: tuple[str, ...] = ()) -> None:
+    """A traceback of ours, for those who mend it, in a group of the log."""
+    redactor = _redactor(around, secrets)
+    commands = _commands(around, redactor)
+    with commands.group("Traceback"):
+        for line in redactor.redact(text).splitlines():
+            # What an exception says may be somebody else's words.
+            commands.worker_line(line)
+
+
+def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...] = ()) -> int:
+    """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
+    from ci_bot.bot.runner.step_files import Outputs
+
+    commands = _commands(around, _redactor(around, secrets))
+    text = f"{error.message} {error.hint or ''}".strip()
+    commands.error(text, file=error.path, line=error.line)
+    path = around.environ.get("GITHUB_OUTPUT")
+    outputs = Outputs(Path(path) if path else None, delimiter=around.token)
+    if isinstance(error, Cancelled) and outputs.holds("result"):
+        # Stopped while it told GitHub: what was done is done, and stays in the outputs.
+        return error.exit_code
+    outputs.set("reason-code", error.reason_code)
+    result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}
+    outputs.set_json("result", result)
+    return error.exit_code
+
+
+def _perform(
+    chosen: job.Activity, settings: Settings, around: Surroundings, secrets: tuple[str, ...]
+) -> int:
+    from ci_bot.bot.cage.watch.deadline import Deadline
+    from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
+    from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
+    from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY
+    from ci_bot.bot.report_files import check_within
+    from ci_bot.bot.worker_calls.client import BenchOptions, Listener, open_bench
+    from ci_bot.contracts.messages import Progress
+
+    redactor = _redactor(around, secrets)
+    commands = _commands(around, redactor, secrets)
+    inputs = settings.inputs
+    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=around.monotonic)
+    github = _github(settings, around, deadline)
+    cancel = CancelToken(clock=around.monotonic)
+
+    def on_traceback(lines: list[str]) -> None:
+        with commands.group("Traceback"):
+            for line in lines:
+                commands.worker_line(line)
+
+    log = TracebackFilter(on_line=commands.worker_line, on_traceback=on_traceback)
+
+    def on_progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        commands.line(f"{step.phase}{count}: {step.message}")
+
+    options = BenchOptions(
+        checkout=Path(settings.runner.workspace),
+        projects=inputs.project,
+        gateway=inputs.gateway,
+        requirements=inputs.requirements,
+        python_path=inputs.python_path,
+        worker_env=inputs.worker_env,
+        timeout_minutes=inputs.timeout_minutes,
+        secrets=secrets,
+    )
+    listener = Listener(
+        on_progress=on_progress,
+        on_log=log.line,
+        on_traceback=on_traceback,
+        # First of all, so that marking the comment does not outlast the worker's last seconds.
+        on_cancel=lambda: github.hurry() if github else None,
+    )
+    desk = _desk(chosen, settings, around, commands=commands, github=github, redactor=redactor)
+    try:
+        with handle_signals(cancel):
+            if isinstance(chosen, job.Command | job.PostForkReport):
+                return _without_bench(chosen, desk, github)
+            try:
+                if not isinstance(chosen, job.Sweep):
+                    check_within(options.checkout, REPORT_DIRECTORY)
+                with open_bench(
+                    options,
+                    around,
+                    redactor=redactor,
+                    cancel=cancel,
+                    listener=listener,
+                    deadline=deadline,
+                ) as bench:
+                    return _dispatch(chosen, settings, desk, bench, github)
+            except Cancelled:
+                raise
+            except BotError as error:
+                return _give_up(error, chosen, settings, desk)
+            except Exception as error:
+                on_traceback(desk.redactor.redact(format_exception(error)).splitlines())
+                return _give_up(unexpected(error), chosen, settings, desk)
+    finally:
+        log.close()
+        commands.close()
+        cancel.close()
+
+
+def _give_up(error: BotError, chosen: job.Activity, settings: Settings, desk: Desk) -> int:
+    """Where there is a pull request, its comment says why nothing came of it.
+
+    Raises:
+        BotError: there is none, or the reason is one that no report can be written about.
+    """
+    from ci_bot.bot.pull_request import apply, cleanup, review
+
+    if isinstance(chosen, job.Review):
+        return review.give_up(error, chosen, settings, desk)
+    if isinstance(chosen, job.Apply):
+        return apply.give_up(error, desk)
+    if isinstance(chosen, job.Cleanup):
+        return cleanup.give_up(error, chosen, desk)
+    raise error
+
+
+def _github(settings: Settings, around: Surroundings, deadline: Deadline) -> GitHubClient | None:
+    if not settings.inputs.github_token:
+        return None
+    from ci_bot.bot.github.client import GitHubClient
+    from ci_bot.bot.github.http.trust import trusted
+    from ci_bot.bot.github.patience import time_for_github
+
+    return GitHubClient(
+        repository=settings.runner.repository,
+        token=settings.inputs.github_token,
+        api_url=settings.runner.api_url,
+        time=time_for_github(around, deadline),
+        trust=trusted(around.environ),
+    )
+
+
+def _desk(
+    chosen: job.Activity,
+    settings: Settings,
+    around: Surroundings,
+    *,
+    commands: Commands,
+    github: GitHub | None,
+    redactor: Redactor,
+) -> Desk:
+    from ci_bot.bot.github.sticky import Sticky
+    from ci_bot.bot.pull_request.publisher import Desk, project_key, template
+    from ci_bot.bot.runner.step_files import Outputs, StepSummary
+
+    number = getattr(chosen, "number", None)
+    writes = not (isinstance(chosen, job.Review) and not chosen.comment)
+    if isinstance(chosen, job.Cleanup) and not chosen.has_secrets:
+        writes = False
+    key = project_key(settings)
+    runner = settings.runner
+    return Desk(
+        settings=settings,
+        around=around,
+        commands=commands,
+        outputs=Outputs(Path(runner.output) if runner.output else None, delimiter=around.token),
+        summary=StepSummary(Path(runner.step_summary) if runner.step_summary else None),
+        redactor=redactor,
+        number=number,
+        github=github,
+        sticky=Sticky(github, number=number, key=key, monotonic=around.monotonic)
+        if github is not None and number is not None and writes
+        else None,
+        template=template(settings, number, around),
+        key=key,
+    )
+
+
+def _dispatch(
+    chosen: job.Activity,
+    settings: Settings,
+    desk: Desk,
+    bench: Bench,
+    github: GitHub | None,
+) -> int:
+    from ci_bot.bot.github.port import needed
+    from ci_bot.bot.pull_request import apply, cleanup, review, sweep
+
+    if isinstance(chosen, job.Review):
+        return review.review(chosen, settings, desk, bench, github)
+    if isinstance(chosen, job.Cleanup):
+        return cleanup.cleanup(chosen, settings, desk, bench, github)
+    if isinstance(chosen, job.Apply):
+        return apply.apply(chosen, settings, desk, bench, needed(github))
+    if isinstance(chosen, job.Sweep):
+        return sweep.sweep(settings, desk, bench, needed(github))
+    raise AssertionError(f"{type(chosen).__name__} needs no bench")
+
+
+def _without_bench(
+    chosen: job.Command | job.PostForkReport, desk: Desk, github: GitHub | None
+) -> int:
+    """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
+    from ci_bot.bot.github.port import needed
+    from ci_bot.bot.pull_request import answer, fork_report
+
+    if isinstance(chosen, job.Command):
+        return answer.command(chosen, desk, needed(github))
+    return fork_report.post(chosen, desk, needed(github))

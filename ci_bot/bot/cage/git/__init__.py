@@ -1,0 +1,1 @@
+"""Reading the checkout through git, without running anything that the checkout brings."""

@@ -1,0 +1,140 @@
+"""Running git on foreign ground.
+
+A checkout's `.git/config` can name programs (fsmonitor, hooks, filters, ssh, diff drivers) that git
+starts as the user who runs it, and that user is root here. So the checkout's own configuration is
+used for nothing but finding things out about it; commits and files are read through an empty
+repository of ours that only borrows the checkout's objects. There is no configured program in it,
+no filter, and no server from which a missing object would be fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from ci_bot.bot.cage.git.stream import DOING, GitStream, StreamEnded, streaming
+from ci_bot.bot.cage.watch.deadline import Deadline, no_deadline
+from ci_bot.errors import BadInput
+
+_HINT = "Set `fetch-depth: 2` and no `filter:` in the `with:` of actions/checkout."
+
+
+class GitProgram:
+    """git with an environment of its own, and for most commands a repository of its own.
+
+    Args:
+        checkout: The checkout's root (the directory that has `.git`).
+        private: A directory of the bot alone, for the borrowing repository.
+        executable: The git program.
+        deadline: What bounds every wait for git.
+    """
+
+    def __init__(
+        self,
+        checkout: Path,
+        *,
+        private: Path,
+        executable: str = "git",
+        deadline: Deadline | None = None,
+    ) -> None:
+        self.checkout = checkout.resolve()
+        self._borrowing = private / "borrowing.git"
+        self._git = executable
+        self._deadline = deadline or no_deadline()
+        self._environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
+            "HOME": str(private),
+            "LC_ALL": "C.UTF-8",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+        }
+
+    def own_config(self, arguments: Sequence[str]) -> str:
+        """The checkout's own configuration file, read as a file: nothing it names is followed."""
+        done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        path = Path(done.stdout.decode("utf-8", "surrogateescape").strip()) / "config"
+        if done.returncode != 0 or not path.is_file():
+            return ""
+        listing = self._run(["config", "--file", str(path), "--no-includes", *arguments])
+        return listing.stdout.decode("utf-8", "replace")
+
+    def borrow(
+        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
+    ) -> bytes:
+        done = self.try_borrow(arguments, feed=feed, extra=extra)
+        if done.returncode != 0:
+            raise self._unreadable(done.stderr.decode("utf-8", "replace").strip())
+        return done.stdout
+
+    def _unreadable(self, said: str) -> BadInput:
+        first = said.splitlines()[:1] or ["it ended before it was done"]
+        return BadInput(
+            f"Git could not read the checkout {self.checkout}: {first[0]}",
+            hint=_HINT,
+            reason_code="git_failed",
+        )
+
+    def try_borrow(
+        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        return self._run(
+            [f"--git-dir={self._borrowing}", *arguments],
+            feed=feed,
+            extra={**self._borrowed, **(extra or {})},
+        )
+
+    @cached_property
+    def _borrowed(self) -> dict[str, str]:
+        """Makes the borrowing repository; the variable that lends it the checkout's objects."""
+        self._run(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
+        found = self.inside(["rev-parse", "--path-format=absolute", "--git-path", "objects"])
+        return {
+            "GIT_OBJECT_DIRECTORY": found.stdout.decode("utf-8", "surrogateescape").strip(),
+        }
+
+    @contextmanager
+    def stream(self, arguments: Sequence[str]) -> Iterator[GitStream]:
+        """A git process over the borrowed objects that is read while it runs."""
+        command = [self._git, f"--git-dir={self._borrowing}", *arguments]
+        environment = {**self._environment, **self._borrowed}
+        try:
+            with streaming(command, environment=environment, deadline=self._deadline) as stream:
+                yield stream
+        except StreamEnded:
+            raise self._unreadable("") from None
+
+    def inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Only for `rev-parse`, which starts no program whatever the configuration says."""
+        safe = ["-c", f"safe.directory={self.checkout}", "-c", "core.fsmonitor=false"]
+        return self._run(
+            [*safe, "-c", f"core.hooksPath={os.devnull}", "-C", str(self.checkout), *arguments]
+        )
+
+    def _run(
+        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        self._deadline.check(DOING)
+        try:
+            return subprocess.run(
+                [self._git, *arguments],
+                input=feed,
+                capture_output=True,
+                env=self._environment | (extra or {}),
+                cwd="/",
+                timeout=self._deadline.timeout(),
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise BadInput(
+                "There is no git program.", hint="Install git.", reason_code="git_failed"
+            ) from error
+        except subprocess.TimeoutExpired:
+            raise self._deadline.error(DOING) from None

@@ -1,0 +1,1 @@
+"""What a running worker says and does: its answer, its log, its processes, its end."""

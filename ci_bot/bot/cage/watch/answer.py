@@ -1,0 +1,200 @@
+"""Which answers of the worker are believed.
+
+The worker runs the pull request's code, so its answer may be anything. It is refused whole if it is
+too large, is not strict JSON, is no document of ours, or is about something that was not asked.
+Nothing of a refused answer is shown, because its text is the attacker's.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base_tests import BaseTests
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.doctor import DoctorDocument
+from ci_bot.contracts.documents.report import ReviewFacts
+from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
+from ci_bot.contracts.messages import (
+    ANSWER,
+    AnyAnswer,
+    AnyAsk,
+    ApplyAsk,
+    CleanupAsk,
+    FailedAnswer,
+    ReviewAsk,
+    SweepAsk,
+)
+from ci_bot.contracts.plan_identity import whole_id
+from ci_bot.contracts.reasons import of_a_result, of_the_worker
+from ci_bot.contracts.scan import ScanFacts
+
+Ask = AnyAsk
+Answer = AnyAnswer
+
+Told = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
+
+# Memory, not meaning: a list of a million empty records is small as text and huge as objects.
+MOST_OBJECTS = 250_000
+MOST_COMMAS = 4_000_000
+_LONGEST_NUMBER = 40
+
+
+class AnswerRefusedError(Exception):
+    """Why an answer is not believed, as the end of a sentence."""
+
+
+def read_answer(raw: bytes, ask: Ask) -> Answer:
+    """The worker's answer to `ask`.
+
+    Raises:
+        AnswerRefusedError: Nothing of it is to be used.
+    """
+    check_json(raw)
+    try:
+        answer = ANSWER.validate_json(raw)
+    except ValidationError as error:
+        raise AnswerRefusedError(f"it does not fit the contract ({_first(error)})") from None
+    except RecursionError:
+        raise AnswerRefusedError("it is nested too deeply") from None
+    check_subject(answer, ask)
+    return with_known_reasons(answer)
+
+
+def with_known_reasons(answer: Answer) -> Answer:
+    """`answer` with no reason code that is a word of the worker's own making."""
+    if isinstance(answer, SweepDocument):
+        cleanups = [_with_known_reason(document) for document in answer.cleanups]
+        return answer.model_copy(update={"cleanups": cleanups})
+    if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | DoctorDocument):
+        return answer
+    return _with_known_reason(answer)
+
+
+def _with_known_reason(document: Told) -> Told:
+    changes: dict[str, Any] = {}
+    if document.failure is not None:
+        code = of_the_worker(document.failure.reason_code)
+        changes["failure"] = document.failure.model_copy(update={"reason_code": code})
+    if isinstance(document, ApplyDocument):
+        changes["reason_code"] = of_a_result(document.reason_code)
+    return document.model_copy(update=changes)
+
+
+def check_json(raw: bytes) -> None:
+    """Refuse what JSON readers disagree on: doubled keys, NaN, endless nesting and numbers."""
+    if raw.count(b",") > MOST_COMMAS:
+        raise AnswerRefusedError("it has too many members")
+    objects = 0
+
+    def on_object(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal objects
+        objects += 1
+        if objects > MOST_OBJECTS:
+            raise AnswerRefusedError("it has too many members")
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise AnswerRefusedError("it has a key twice")
+
+    def on_number(text: str) -> None:
+        if len(text) > _LONGEST_NUMBER:
+            raise AnswerRefusedError("it has a number without end")
+
+    def on_constant(_name: str) -> None:
+        raise AnswerRefusedError("it has a number that is none")
+
+    try:
+        json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=on_object,
+            parse_float=on_number,
+            parse_int=on_number,
+            parse_constant=on_constant,
+        )
+    except RecursionError:
+        raise AnswerRefusedError("it is nested too deeply") from None
+    except (UnicodeDecodeError, ValueError):
+        raise AnswerRefusedError("it is not JSON") from None
+
+
+def check_subject(answer: Answer, ask: Ask) -> None:
+    """Refuse what is about something else than was asked."""
+    if isinstance(answer, FailedAnswer):
+        _check_failure(answer.failure)
+        return
+    if answer.activity != ask.activity:
+        raise AnswerRefusedError(f"it is about a {answer.activity}, not a {ask.activity}")
+    if isinstance(answer, SweepDocument) and isinstance(ask, SweepAsk):
+        _check_sweep(answer, ask)
+        return
+    if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | SweepDocument | DoctorDocument):
+        return  # about no environment in particular, and there is nothing in it to be believed
+    if isinstance(ask, ReviewAsk | ApplyAsk | CleanupAsk) and answer.environment != ask.environment:
+        raise AnswerRefusedError("it is about another environment")
+    if isinstance(answer, ReviewFacts) and isinstance(ask, ReviewAsk):
+        if answer.identity is not None and answer.identity.environment != ask.environment:
+            raise AnswerRefusedError("its plan is for another environment")
+        if ask.baseline == "base-branch" and answer.baseline != "base-branch":
+            raise AnswerRefusedError("it compares with another baseline")
+    if isinstance(answer, ApplyDocument) and isinstance(ask, ApplyAsk):
+        done = answer.result in ("applied", "nothing_to_apply")
+        if done and ask.plan_id and not _is_of(answer, ask.plan_id):
+            raise AnswerRefusedError("it is about another plan")
+    if answer.failure is not None:
+        _check_failure(answer.failure)
+
+
+def _is_of(answer: ApplyDocument, asked: str) -> bool:
+    if answer.plan_id is None:
+        # Where prod is what the project makes of it there is no plan by now, so the worker repeats
+        # the id that was asked for; of one that was given in short it does not know the whole.
+        return answer.result == "nothing_to_apply" and whole_id(asked, None) is None
+    return answer.plan_id.startswith(asked.lower())
+
+
+def _check_sweep(answer: SweepDocument, ask: SweepAsk) -> None:
+    asked = {target.environment for target in ask.targets}
+    told = [document.environment for document in answer.cleanups]
+    if len(set(told)) != len(told) or not asked.issuperset(told):
+        raise AnswerRefusedError("it is about another environment")
+    for document in answer.cleanups:
+        if document.failure is not None:
+            _check_failure(document.failure)
+
+
+def _check_failure(failure: Failure) -> None:
+    """The exit codes of a signal are the bot's to give: the worker does not know of any."""
+    if failure.exit_code not in (1, 2, 3, 4, 130, 143):
+        raise AnswerRefusedError("its exit code is none of ours")
+
+
+def _first(error: ValidationError) -> str:
+    """Where and how, without the value: places come from our schema, or are shown as `?`."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    known = [str(part) if isinstance(part, int) or _is_ours(part) else "?" for part in first["loc"]]
+    return f"{'.'.join(known) or 'the document'}: {first['type']}"
+
+
+_FIELDS = frozenset(
+    name
+    for model in (
+        ReviewFacts,
+        BaseTests,
+        ScanFacts,
+        ApplyDocument,
+        CleanupDocument,
+        EnvironmentList,
+        SweepDocument,
+        DoctorDocument,
+        FailedAnswer,
+        Failure,
+    )
+    for name in model.model_fields
+) | {"review", "base_tests", "scan", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
+
+
+def _is_ours(part: str) -> bool:
+    return part in _FIELDS

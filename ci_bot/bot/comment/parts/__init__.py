@@ -1,0 +1,1 @@
+"""The parts of a comment, and how many bytes each may take."""

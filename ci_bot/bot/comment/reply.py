@@ -1,0 +1,77 @@
+"""The short answers to comment commands: refused and why, how to ask, how things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.parts.blocks import tidy
+from ci_bot.bot.comment.text.links import Links
+from ci_bot.bot.comment.text.templating import environment
+from ci_bot.contracts.documents.comment import Marker, Phase
+
+_PHASES: dict[Phase, str] = {
+    "planning": "a plan is being made",
+    "planned": "planned",
+    "no_changes": "planned, no model changes",
+    "plan_failed": "the plan failed",
+    "stale": "planned, and stale since",
+    "applying": "an apply is running",
+    "applied": "applied",
+    "apply_failed": "the apply failed",
+    "refused": "planned; the last apply was refused",
+    "cancelled": "cancelled",
+    "closed": "the environment is removed",
+    "cleanup_failed": "the cleanup is incomplete",
+}
+_CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
+_TO_PLAN: frozenset[Phase] = frozenset({"plan_failed", "stale"})
+
+
+def refused(
+    reason_code: str,
+    message: str,
+    hint: str | None,
+    context: CommentContext,
+) -> str:
+    """Why a command is not carried out, and what to do instead."""
+    return _reply(
+        "refused",
+        context,
+        reason_code=reason_code,
+        message=message,
+        hint=hint,
+    )
+
+
+def usage(commands: Sequence[str], problem: str | None, context: CommentContext) -> str:
+    """The commands; `problem` says what was wrong with a line that is none of them."""
+    return _reply("help", context, problem=problem, usage="\n".join(commands))
+
+
+def status(marker: Marker | None, context: CommentContext, *, comment_url: str | None) -> str:
+    """What our comment's marker says; None where there is no such comment."""
+    return _reply(
+        "status",
+        context,
+        comment_url=comment_url,
+        m=marker,
+        phase_word=_PHASES[marker.phase] if marker else None,
+        next_command=_next(marker, context) if marker else None,
+        links=Links(context),
+    )
+
+
+def _next(marker: Marker, context: CommentContext) -> str | None:
+    if marker.phase in _TO_PLAN:
+        return context.plan_command
+    if marker.phase == "cleanup_failed":
+        return f"{context.command} cleanup"
+    if marker.phase in _CAN_BE_APPLIED and marker.plan and marker.decision != "no_go":
+        return context.apply_command(marker.plan)
+    return None
+
+
+def _reply(kind: str, context: CommentContext, **values: object) -> str:
+    template = environment().get_template("reply.md.j2")
+    return tidy(template.render(**{"kind": kind, "c": context, "comment_url": None, **values}))

@@ -1,0 +1,82 @@
+"""The review's comment, in every state in which a review stands alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ci_bot.bot.comment.context import Carried, CommentContext, Rendered
+from ci_bot.bot.comment.parts.budget import COMMENT_BYTES, Share
+from ci_bot.bot.comment.parts.compose import base_values, compose, full_report
+from ci_bot.bot.comment.parts.review_sections import review_shares
+from ci_bot.bot.comment.parts.sections import Older
+from ci_bot.bot.comment.view import ReviewView
+from ci_bot.contracts.documents.report import Report
+
+Review = Report | Carried | None
+
+_REVIEW_PHASES = ("planned", "no_changes", "plan_failed", "stale")
+_OLDER_BYTES = 6_000
+
+
+def render_review(
+    report: Report,
+    context: CommentContext,
+    budget_bytes: int | None = COMMENT_BYTES,
+    *,
+    last_good: Carried | None = None,
+) -> Rendered:
+    """The review as Markdown; `context.phase` says in which state.
+
+    Args:
+        report: What the review found, without secrets. With `failure` set, phase `plan_failed`
+            shows it.
+        budget_bytes: The most UTF-8 bytes; None for the complete text of the artifact.
+        last_good: The last plan that worked, shown collapsed under a failed one.
+
+    Raises:
+        ValueError: `context.phase` is not a state of a review.
+    """
+    if context.phase not in _REVIEW_PHASES:
+        raise ValueError(f"a review has no phase {context.phase!r}")
+    values, shares = review_parts(report, context, budget_bytes)
+    if last_good:
+        values["carried"] = last_good
+    shares.insert(0, _older(last_good, context))
+    return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+
+
+def render_planning(
+    context: CommentContext,
+    budget_bytes: int | None = COMMENT_BYTES,
+    *,
+    review: Review = None,
+) -> Rendered:
+    """The comment while a plan is being made, with the earlier review collapsed below."""
+    values, shares = earlier_parts(review, context, budget_bytes)
+    return compose("planning.md.j2", values, shares, context, budget_bytes)
+
+
+def review_parts(
+    report: Report, context: CommentContext, budget: int | None
+) -> tuple[dict[str, Any], list[Share]]:
+    """Values and sections of a report."""
+    view = ReviewView(report, context)
+    values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
+    return values, review_shares(view, complete=budget is None)
+
+
+def earlier_parts(
+    review: Review, context: CommentContext, budget: int | None
+) -> tuple[dict[str, Any], list[Share]]:
+    """Values and sections of an earlier review, as a report or as the text of our own comment."""
+    if isinstance(review, Report):
+        return review_parts(review, context, budget)
+    values = base_values(context)
+    if review:
+        values |= {"carried": review, "earlier_head": review.head}
+    return values, [_older(review, context)]
+
+
+def _older(carried: Carried | None, context: CommentContext) -> Share:
+    text = carried.text if carried else ""
+    return Share(Older("review", text, full_report(context)), _OLDER_BYTES)

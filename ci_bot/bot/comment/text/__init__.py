@@ -1,0 +1,1 @@
+"""Words, Markdown and links that nothing can break out of."""

@@ -1,0 +1,81 @@
+"""Sentences of our rules with untrusted names in them, readable and still inert.
+
+A rule writes "drops column `segment` of `mart.orders`", and a model's name may hold anything, the
+backtick included. So the sentence is not believed: words of plain letters and ordinary numbers are
+printed as they are, and every other token (`@team`, `#12`, `a.b`, `https://...`, a commit, a tag)
+goes into a code span of its own. What stands between backticks stays together as one span.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ci_bot.bot.comment.text.markdown import SafeMarkdown, cell, code, one_line
+
+# Latin letters only: right-to-left scripts would reorder our own text around them.
+_LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
+_WORD = re.compile(rf"[{_LETTER}]{{1,40}}(?:['’-][{_LETTER}]{{1,40}}){{0,4}}|e\.g|i\.e")
+# Seven digits in a row could be the short form of a commit.
+_NUMBER = re.compile(
+    r"[-+]?\d{1,6}(?:\.\d{1,6})?%?|[-+]?\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,6})?%?|\d{4}-\d{2}-\d{2}"
+)
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_SYMBOLS = frozenset("–—→≈≥≤×±…·")
+_TOKEN = re.compile(r"`([^`]+)`|([^\s`]+|`)|(\s+)")
+_EDGES = re.compile(r"([(\"“]?)(.*?)([.,;:!?)\"”]*)", re.DOTALL)
+_LIST_ITEM = re.compile(r"[-+]?\d{1,9}[.)]")
+
+
+def prose(text: str, limit: int | None = None) -> SafeMarkdown:
+    """A sentence outside of tables, at most `limit` characters of its text."""
+    return _join(one_line(text, limit), in_table=False)
+
+
+def prose_cell(text: str, limit: int | None = None) -> SafeMarkdown:
+    """A sentence in a table cell."""
+    return _join(one_line(text, limit), in_table=True)
+
+
+def _join(text: str, *, in_table: bool) -> SafeMarkdown:
+    span = cell if in_table else code
+    parts: list[str] = []
+    for piece, is_code in _pieces(text):
+        shown = span(piece, None) if is_code else piece
+        # Two spans side by side would be one: their backticks join.
+        if is_code and parts and parts[-1].endswith("`"):
+            parts.append(" ")
+        parts.append(shown)
+    return SafeMarkdown("".join(parts).strip() or span("", None))
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Parts of the sentence in order, each with whether it needs a code span."""
+    for number, match in enumerate(_TOKEN.finditer(text.strip())):
+        quoted, token, space = match.groups()
+        if quoted is not None:
+            yield quoted, True
+        elif space is not None:
+            yield " ", False
+        elif number == 0 and _LIST_ITEM.fullmatch(token):
+            yield token, True
+        else:
+            yield from _word(token)
+
+
+def _word(token: str) -> Iterator[tuple[str, bool]]:
+    if token in _SYMBOLS:
+        yield token, False
+        return
+    before, core, after = _EDGES.fullmatch(token).groups()  # type: ignore[union-attr]
+    if core.count("(") > core.count(")") and after.startswith(")"):
+        core, after = f"{core})", after[1:]
+    if not core and not before and after[:1] in '!"':
+        before, core, after = "", token, ""
+    if before:
+        yield before, False
+    if core:
+        plain = (_WORD.fullmatch(core) or _NUMBER.fullmatch(core)) and not _COMMIT.fullmatch(core)
+        yield core, not plain
+    if after:
+        yield after, False

@@ -1,0 +1,60 @@
+"""The Jinja environment, which fails safe: what a template prints without a filter is a code span.
+
+Autoescape is on, so Jinja itself keeps apart what a template wrote (`Markup`) from what came in as
+data, also through macros; `finalize` then escapes the data for Markdown instead of HTML. The one
+way around it, joining strings inside an expression, is forbidden by a test over the templates' AST.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import FunctionLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup
+
+from ci_bot.bot.comment.text import filters, markdown
+from ci_bot.bot.comment.text.markdown import SafeMarkdown
+
+
+def finalize(value: Any) -> Any:
+    """Numbers and Markdown made here pass; every other value becomes a code span."""
+    if isinstance(value, SafeMarkdown | Markup | int):
+        return value
+    return markdown.cell(str(value))
+
+
+def find_templates(package: Traversable, checkout: Path) -> Traversable:
+    """The directory inside the installed package, or else the one at the root of a checkout."""
+    packaged = package / "templates"
+    return packaged if packaged.is_dir() else checkout / "templates"
+
+
+def templates_directory() -> Traversable:
+    """Where this installation's templates are."""
+    return find_templates(files("ci_bot"), Path(__file__).parents[4])
+
+
+def _load(name: str) -> str | None:
+    source = templates_directory() / name
+    return source.read_text("utf-8") if source.is_file() else None
+
+
+@cache
+def environment() -> SandboxedEnvironment:
+    """The one environment. Data is only ever context, never the source of a template."""
+    created = SandboxedEnvironment(
+        loader=FunctionLoader(_load),
+        undefined=StrictUndefined,
+        finalize=finalize,
+        autoescape=True,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    created.filters |= filters.ESCAPES | filters.SHORTENERS | filters.WORDS
+    return created

@@ -1,0 +1,34 @@
+"""From facts to a decision: Go, Review, No-Go or no changes.
+
+Pure: everything here is a function of the worker's facts, of what the bot knows itself, and of
+the limits that a team sets. Each rule is one small unit with an id, a severity, evidence, and a
+sentence that says when it clears. The rules judge the change and not the estate.
+"""
+
+from __future__ import annotations
+
+from ci_bot.bot.decision.blame import Blame, blame, in_one
+from ci_bot.bot.decision.code_on_load import ChangedFile, code_that_runs_on_load, could_run_on_load
+from ci_bot.bot.decision.diffs import diff_risks
+from ci_bot.bot.decision.exits import FailOn, exit_code
+from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.judge import Judgement, decide, judge
+from ci_bot.bot.decision.rules.plan_rules import FAILURE_RISKS
+
+__all__ = [
+    "FAILURE_RISKS",
+    "Blame",
+    "BotFacts",
+    "ChangedFile",
+    "FailOn",
+    "Judgement",
+    "Limits",
+    "blame",
+    "code_that_runs_on_load",
+    "could_run_on_load",
+    "decide",
+    "diff_risks",
+    "exit_code",
+    "in_one",
+    "judge",
+]

@@ -1,0 +1,24 @@
+"""The exit code of a review (DESIGN 4.1); `fail-on` moves the line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ci_bot.contracts.documents.plan import Decision
+
+FailOn = Literal["blocker", "high", "never"]
+
+_FAILING: dict[FailOn, frozenset[Decision]] = {
+    "blocker": frozenset({"no_go"}),
+    "high": frozenset({"no_go", "review"}),
+    "never": frozenset(),
+}
+
+
+def exit_code(decision: Decision, fail_on: FailOn = "blocker") -> int:
+    """0 or 1: whether `decision` fails the check.
+
+    `never` is for teams that read the report and let nothing but people stop a merge. A failed plan
+    has an exit code of its own, which comes from its failure and not from here.
+    """
+    return 1 if decision in _FAILING[fail_on] else 0

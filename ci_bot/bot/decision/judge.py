@@ -1,0 +1,141 @@
+"""The judge: every rule once, then one decision that names the rules that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk, shown
+from ci_bot.bot.decision.rules import (
+    evidence_rules,
+    limit_rules,
+    matrix,
+    plan_rules,
+    unit_test_rules,
+    work_rules,
+)
+from ci_bot.contracts.documents.plan import Decision
+from ci_bot.contracts.documents.report import ReviewFacts, Risk
+
+# To write one down takes a millisecond for each of comment, summary and file. An honest worker
+# gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
+MOST_RISKS = 10_000
+
+PlanRule = Callable[[ReviewFacts, Limits, BotFacts], Iterator[Risk]]
+MAX_REASONS = 8
+
+PLAN_RULES: tuple[PlanRule, ...] = (
+    plan_rules.plan_failed,
+    plan_rules.base_broken,
+    plan_rules.uncategorized,
+    plan_rules.lint_errors,
+    unit_test_rules.tests_fail,
+    plan_rules.audits_fail,
+    plan_rules.moved,
+    plan_rules.removals,
+    plan_rules.columns,
+    plan_rules.forward_only_schema,
+    plan_rules.prod_plan,
+    work_rules.rebuilds,
+    work_rules.history_lost,
+    work_rules.metadata_backfill,
+    limit_rules.too_much_work,
+    limit_rules.over_budget,
+    limit_rules.one_job_backfill,
+    work_rules.restatements,
+    work_rules.other_environments,
+    work_rules.shared_code,
+    work_rules.code_on_load,
+    matrix.logic,
+    matrix.additive,
+    matrix.metadata,
+    matrix.base_drift,
+    evidence_rules.missing,
+    evidence_rules.unread,
+    evidence_rules.fork,
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The decision, the sentences that explain it, and every risk, heaviest first."""
+
+    decision: Decision
+    reasons: tuple[str, ...]
+    risks: tuple[Risk, ...]
+
+
+def judge(
+    facts: ReviewFacts, *, limits: Limits | None = None, bot: BotFacts | None = None
+) -> Judgement:
+    """Judges one review.
+
+    Args:
+        facts: the worker's answer; believed as far as code of the pull request can be.
+        limits: the team's lines.
+        bot: what the bot knows itself.
+    """
+    limits, bot = limits or Limits(), bot or BotFacts()
+    risks = [from_finding(finding) for finding in facts.findings]
+    for rule in PLAN_RULES:
+        risks.extend(rule(facts, limits, bot))
+    risks = _without_too_many(ordered(_without_repeats(risks)))
+    decision, reasons = decide(risks, facts)
+    return Judgement(decision, tuple(reasons), tuple(risks))
+
+
+def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
+    """One risk for each (rule, model, evidence): two sources may see the same thing."""
+    kept: dict[tuple[str, str | None, str | None, int | None, str], Risk] = {}
+    for item in risks:
+        key = (item.rule, item.model, item.path, item.line, item.evidence)
+        if key not in kept or rank(item.severity) < rank(kept[key].severity):
+            kept[key] = item
+    return list(kept.values())
+
+
+def _without_too_many(risks: list[Risk]) -> list[Risk]:
+    """The heaviest, and how many were left out; `risks` come heaviest first."""
+    rest = risks[MOST_RISKS:]
+    if not rest:
+        return risks
+    told = f"{counted(len(rest), 'more finding')}, none of them heavier, that are not listed."
+    more = risk("R10-not-listed", rest[0].severity, told, "those that are listed are cleared")
+    return [*risks[:MOST_RISKS], more]
+
+
+def decide(risks: Sequence[Risk], facts: ReviewFacts) -> tuple[Decision, list[str]]:
+    """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
+    blockers = [item for item in risks if item.severity == "blocker"]
+    if blockers:
+        return "no_go", _reasons(blockers)
+    high = [item for item in risks if item.severity == "high"]
+    if high:
+        return "review", _reasons(high)
+    notes = [item for item in risks if item.severity in {"medium", "low"}]
+    if nothing_changes(facts):
+        if facts.base_failures:
+            return "no_changes", ["It changes no file that SQLMesh reads.", *_reasons(notes)]
+        return "no_changes", ["No model, statement or interval differs from prod."]
+    if notes:
+        return "go", [f"No rule objects; {len(notes)} notes are listed.", *_reasons(notes)]
+    return "go", ["No rule objects."]
+
+
+def nothing_changes(facts: ReviewFacts) -> bool:
+    """Whether the plan is empty: no models, no restatements, no new or gone statements."""
+    return (
+        not facts.changes
+        and not facts.restatements
+        and all(statement.change == "unchanged" for statement in facts.statements)
+    )
+
+
+def _reasons(risks: Sequence[Risk]) -> list[str]:
+    first = [
+        f"{item.rule}{f' on {shown(item.model)}' if item.model else ''}: {item.evidence}"[:4_000]
+        for item in risks[:MAX_REASONS]
+    ]
+    rest = len(risks) - len(first)
+    return [*first, f"{rest} more of the same weight."] if rest > 0 else first

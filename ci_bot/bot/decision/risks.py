@@ -1,0 +1,82 @@
+"""Making risks, and putting them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ci_bot.contracts.documents.plan import Finding, Severity
+from ci_bot.contracts.documents.report import Risk
+
+SEVERITIES: tuple[Severity, ...] = ("blocker", "high", "medium", "low", "info")
+EVIDENCE_LENGTH = 4_000
+NAMES_SHOWN = 5
+QUALIFIED = 3  # catalog, schema, name
+
+
+def rank(severity: Severity) -> int:
+    """0 for a blocker, growing as the weight falls."""
+    return SEVERITIES.index(severity)
+
+
+def risk(
+    rule: str,
+    severity: Severity,
+    evidence: str,
+    clears_when: str,
+    *,
+    model: str | None = None,
+    path: str | None = None,
+    line: int | None = None,
+) -> Risk:
+    """A risk with its sentence cut to what the contract holds."""
+    return Risk(
+        rule=rule,
+        severity=severity,
+        model=model,
+        path=path,
+        line=line,
+        evidence=evidence[:EVIDENCE_LENGTH],
+        clears_when=clears_when[:EVIDENCE_LENGTH],
+    )
+
+
+def from_finding(finding: Finding) -> Risk:
+    """The finding as a risk; a rule that gives no condition clears when its finding is gone."""
+    return Risk(
+        **finding.model_dump(exclude={"clears_when"}),
+        clears_when=finding.clears_when or "the finding no longer appears",
+    )
+
+
+def ordered(risks: Iterable[Risk]) -> list[Risk]:
+    """Heaviest first; then by rule and model, so that equal facts give an equal report."""
+    return sorted(
+        risks,
+        key=lambda item: (
+            rank(item.severity),
+            item.rule,
+            item.model or "",
+            item.path or "",
+            item.line or 0,
+            item.evidence,
+        ),
+    )
+
+
+def shown(name: str) -> str:
+    """schema.name of a fully qualified model name; anything else as it is."""
+    parts = name.replace('"', "").replace("`", "").split(".")
+    return ".".join(parts[-2:]) if len(parts) == QUALIFIED else name
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
+    every = sorted({shown(name) for name in names})
+    first = ", ".join(f"`{name}`" for name in every[:NAMES_SHOWN])
+    rest = len(every) - NAMES_SHOWN
+    return f"{first} and {rest} more" if rest > 0 else first
+
+
+def counted(number: int, noun: str) -> str:
+    """1 model, 2 models, 1,204 intervals."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""The rules that judge a plan as a whole."""

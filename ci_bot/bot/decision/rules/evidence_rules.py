@@ -1,0 +1,99 @@
+"""R10: evidence that is not there is listed as missing, never as passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, listed, risk
+from ci_bot.contracts.documents.report import ReviewFacts, Risk
+
+
+def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """One line for each kind of evidence that this review has not got."""
+    if bot.too_large:
+        yield risk(
+            "R10-not-checked",
+            "info",
+            f"Too large to be looked at: {counted(len(bot.too_large), 'changed file')} "
+            f"({listed(bot.too_large)}). No rule has read them, nor looked for credentials there.",
+            "they are smaller, or a person has read them",
+        )
+    if not facts.changes and facts.failure is None:
+        return
+    checks = facts.checks
+    gone = (
+        (
+            checks.tests.status in {"none", "not_run"},
+            "Unit tests: the project has none."
+            if checks.tests.status == "none"
+            else f"Unit tests: not run. {checks.tests.not_run_because or ''}",
+            "the changed models have unit tests",
+        ),
+        (
+            checks.lint.status in {"off", "not_run"},
+            "Lint: switched off." if checks.lint.status == "off" else "Lint: not run.",
+            "the project's linter is on",
+        ),
+        (
+            checks.audits.status == "not_run",
+            f"Audits: not run. {checks.audits.not_run_because or ''}",
+            "an apply to the PR environment ran them",
+        ),
+        (
+            checks.table_diff.status == "not_run",
+            f"Data diff: not run. {checks.table_diff.not_run_because or ''}",
+            "an apply to the PR environment compared the tables with prod",
+        ),
+        (
+            bool(facts.cost.unknown),
+            f"Cost: not estimated. {facts.cost.basis}"
+            if facts.cost.executor_hours_mid is None
+            else f"Cost: not known of {listed(facts.cost.unknown)}.",
+            "an earlier apply has left its figures in the ledger",
+        ),
+        (
+            facts.prod_plan is None and facts.failure is None,
+            "Prod plan: not computed.",
+            "the review can plan against prod",
+        ),
+        (
+            bot.changed_files is None and not bot.pull_request,
+            "Changed files: not known, so rules that read files did not run.",
+            "the base commit is there (`fetch-depth: 2`)",
+        ),
+    )
+    for absent, evidence, clears in gone:
+        if absent:
+            yield risk("R10-not-checked", "info", evidence.strip(), clears)
+
+
+def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """The rules on changed files have not run, so a credential in them would be silent."""
+    if bot.changed_files is None and bot.pull_request:
+        yield risk(
+            "R10-files-not-read",
+            "high",
+            "Which files this pull request changes is not known, so they were not looked at for "
+            "credentials and code.",
+            "the base commit is there (`fetch-depth: 2`)",
+        )
+    if bot.unread_because is not None:
+        yield risk(
+            "R10-files-not-read",
+            "high",
+            "The changed files were not looked at for credentials and for what the other rules on "
+            f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
+            "the review has run again, or a person has read every changed file",
+        )
+
+
+def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """A PR from a fork is reviewed and never applied."""
+    if bot.fork:
+        yield risk(
+            "R10-fork",
+            "info",
+            "The head branch is in a fork: this plan cannot be applied to an environment.",
+            "a maintainer pushes the branch into this repository",
+        )

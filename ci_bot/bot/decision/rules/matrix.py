@@ -1,0 +1,70 @@
+"""The plan validation matrix: what each kind of change asks of a reviewer.
+
+Breaking changes are R06, destructive ones R04 and R05. Here are the lighter rows: logic, additive
+and metadata changes, and the base's own changes, which are not this pull request's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.risks import counted, listed, risk
+from ci_bot.contracts.documents.report import ReviewFacts, Risk
+
+
+def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
+    for change in facts.changes:
+        if change.change == "direct" and change.category == "forward_only" and not change.from_base:
+            yield risk(
+                "logic-changed-forward-only",
+                "medium",
+                "The definition changes and history is not computed again: old and new rows follow "
+                "different rules.",
+                "a data diff of the preview has been looked at",
+                model=change.model,
+                path=change.path,
+            )
+
+
+def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """A non-breaking change: readers keep their results."""
+    for change in facts.changes:
+        if change.change == "direct" and change.category == "non_breaking" and not change.from_base:
+            added = [column.name for column in change.columns if column.before is None]
+            yield risk(
+                "additive-change",
+                "low",
+                f"Non-breaking change; new columns: {listed(added)}."
+                if added
+                else "Non-breaking change; readers are not built again.",
+                "nothing to do; forward-only would save the rebuild of this table",
+                model=change.model,
+                path=change.path,
+            )
+
+
+def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """Metadata: SQLMesh updates its records and the views, and touches no data."""
+    names = [c.model for c in facts.changes if c.change == "metadata"]
+    if names:
+        yield risk(
+            "metadata-only",
+            "info",
+            f"{counted(len(names), 'model')} change in metadata only ({listed(names)}).",
+            "nothing to do",
+        )
+
+
+def base_drift(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """Differences that come from the base branch are named and not judged."""
+    names = [c.model for c in facts.changes if c.from_base]
+    if names:
+        yield risk(
+            "base-drift",
+            "info",
+            f"{counted(len(names), 'model')} differ because prod has not caught up with the base "
+            f"branch ({listed(names)}).",
+            "prod is planned from the base branch",
+        )

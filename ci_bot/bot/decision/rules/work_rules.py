@@ -1,0 +1,222 @@
+"""R06, R08 and R12: what is computed again, and what else a change reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.judged import JudgedWork, judged_work
+from ci_bot.bot.decision.risks import counted, listed, risk, shown
+from ci_bot.contracts.documents.plan import Change, Gap
+from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.documents.work import totals
+
+
+def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: a breaking change builds the model, and everything that reads it, from its start."""
+    work = judged_work(facts)
+    downstream = _downstream(facts)
+    same = {shown(f.model) for f in facts.findings if f.rule == "same-result" and f.model}
+    for change in facts.changes:
+        if change.change != "direct" or change.category != "breaking" or change.from_base:
+            continue
+        readers = sorted(downstream.get(change.model, ()))
+        harmless = shown(change.model) in same or (change.kind == "EXTERNAL" and not readers)
+        yield risk(
+            "R06-breaking-rebuild",
+            # SQLMesh compares texts; where the rules have proven the result to be the same, what
+            # is left is the cost.
+            "medium" if harmless else "high",
+            f"Breaking change: {_work(work, change, facts.environment)}; {_readers(work, readers)}"
+            + (". Its result is the same as before" if shown(change.model) in same else "")
+            + ".",
+            "the owner confirms that past results are meant to change, best with a data diff",
+            model=change.model,
+            path=change.path,
+        )
+
+
+def _downstream(facts: ReviewFacts) -> dict[str, set[str]]:
+    """Per directly changed model, the models below it that SQLMesh lists as modified."""
+    follows: dict[str, set[str]] = {}
+    for above, below in facts.lineage.edges:
+        follows.setdefault(above, set()).add(below)
+    modified = {c.model for c in facts.changes if c.change in {"direct", "indirect"}}
+    found: dict[str, set[str]] = {}
+    for change in facts.changes:
+        if change.change != "direct":
+            continue
+        seen: set[str] = set()
+        queue = [change.model]
+        while queue:
+            for reader in follows.get(queue.pop(), ()):
+                if reader in modified and reader not in seen:
+                    seen.add(reader)
+                    queue.append(reader)
+        found[change.model] = seen
+    return found
+
+
+def _work(work: JudgedWork, change: Change, environment: str) -> str:
+    judged = work.models.get(change.model)
+    if judged is None:
+        return (
+            "the registered columns of the source differ"
+            if change.kind == "EXTERNAL"
+            else f"the {change.kind} model is replaced, with nothing to backfill in this plan"
+        )
+    item = judged.item
+    if judged.keeps_history:
+        preview = f"a preview of {counted(item.intervals, 'interval')} is built in `{environment}`"
+        return preview + (
+            ", and history stays"
+            if work.prod_known
+            else "; what prod builds after the merge is not known"
+        )
+    if item.action == "recreate_view":
+        return "the view is replaced and readers see the new results at once"
+    if item.action != "incremental":
+        return "the whole table is built again"
+    since = f" since {item.start[:10]}" if item.start else ""
+    text = f"the table is built again, {counted(item.intervals, 'interval')}{since}"
+    if judged.where == "prod" and judged.here < item.intervals:
+        text += f", in prod after the merge (`{environment}` gets {judged.here:,})"
+    return text
+
+
+def _readers(work: JudgedWork, readers: list[str]) -> str:
+    if not readers:
+        return "no other model changes with it"
+    judged = [work.models[name] for name in readers if name in work.models]
+    rebuilt = totals(one.item for one in judged if not one.keeps_history).tables
+    kept = [name for name in readers if name in work.models and work.models[name].keeps_history]
+    text = f"{counted(len(readers), 'model')} downstream follow{_s(readers)} ({listed(readers)})"
+    if kept and not work.prod_known:
+        return f"{text}, and how many of them prod builds again is not known"
+    text += f", {counted(rebuilt, 'table')} among them rebuilt"
+    return text + (f"; history stays in {listed(kept)}" if kept else "")
+
+
+def _s(subjects: list[str]) -> str:
+    return "s" if len(subjects) == 1 else ""
+
+
+def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: prod's table is replaced by one that holds less of the past."""
+    plan = facts.prod_plan
+    drift = {change.model for change in facts.changes if change.from_base}
+    paths = {change.model: change.path for change in facts.changes}
+    lost: dict[str, list[Gap]] = {}
+    for gap in plan.lost if plan else ():
+        if gap.model not in drift:
+            lost.setdefault(gap.model, []).append(gap)
+    for model, ranges in lost.items():
+        first, more = ranges[0], len(ranges) - 1
+        yield risk(
+            "R06-history-lost",
+            "high",
+            f"Prod's table holds {first.start[:10]} to {first.end[:10]}"
+            + (f" and {counted(more, 'more range')}" if more else "")
+            + ", and the table that replaces it after the merge will not: SQLMesh builds a new "
+            "table from the model's `start`, and without one only its newest interval.",
+            "the model's `start` covers what prod holds, or its owner confirms that it may go",
+            model=model,
+            path=paths.get(model),
+        )
+
+
+def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
+    work = judged_work(facts)
+    gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
+    for change in facts.changes:
+        judged = work.models.get(change.model)
+        if change.change != "metadata" or change.from_base or judged is None:
+            continue
+        if judged.where == "prod" and judged.item.action == "incremental":
+            if change.model in gaps:
+                continue  # prod lacks them whatever changes, and that is said elsewhere
+            since = f" since {judged.item.start[:10]}" if judged.item.start else ""
+            yield risk(
+                "R06-metadata-backfill",
+                "medium",
+                f"Only metadata changes, and prod builds "
+                f"{counted(judged.item.intervals, 'interval')}{since} after the merge.",
+                "the owner confirms the longer history",
+                model=change.model,
+                path=change.path,
+            )
+
+
+def restatements(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R08: a restatement clears intervals that another environment reads."""
+    for item in facts.restatements:
+        others = [name for name in item.environments if name != facts.environment]
+        if others:
+            yield risk(
+                "R08-restatement-elsewhere",
+                "high",
+                f"Clears {item.start[:10]} to {item.end[:10]}, which {listed(others)} also use.",
+                "the owners of these environments agree",
+                model=item.model,
+            )
+
+
+def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R12: models change although their own files do not: a macro, a setting, a default."""
+    if bot.changed_files is None:
+        return
+    touched = set(bot.changed_files)
+    direct = {change.model for change in facts.changes if change.change == "direct"}
+    # A model that is read again because of a changed one above follows that one.
+    following = {below for above, below in facts.lineage.edges if above in direct}
+    through = [
+        change.model
+        for change in facts.changes
+        if change.change == "direct"
+        and change.kind != "SEED"
+        and change.model not in following
+        and not change.from_base
+        and change.path is not None
+        and change.path not in touched
+    ]
+    if through:
+        yield risk(
+            "R12-shared-change",
+            "medium",
+            f"{counted(len(through), 'model')} change although their files do not "
+            f"({listed(through)}): shared code or a setting does it.",
+            "a reviewer has seen what the shared change does to each of them",
+        )
+
+
+def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R12: the code that computed this report is part of the change."""
+    if not bot.code_on_load:
+        return
+    files = listed(bot.code_on_load)
+    yield risk(
+        "R12-code-on-load",
+        "high",
+        f"This report was computed by code in this pull request: {files} run while the project is "
+        "loaded."
+        if bot.load_known
+        else "This report may have been computed by code in this pull request: it is not known "
+        f"which files were opened while the project was loaded, and {files} are code.",
+        "a person has read these files",
+        path=bot.code_on_load[0],
+    )
+
+
+def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R11: another open pull request changes the same model."""
+    for change in facts.changes:
+        others = bot.other_environments.get(change.model)
+        if change.change in {"direct", "removed"} and others:
+            yield risk(
+                "R11-changed-elsewhere",
+                "medium",
+                f"Also changed by {', '.join(others)}.",
+                "the pull requests are put in order",
+                model=change.model,
+            )

@@ -1,0 +1,200 @@
+"""`ci-bot demo`: the whole life of one pull request, told as a reviewer would see it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ci_bot.bot.cage.scratch import PREFIX, held_directory
+from ci_bot.bot.cage.variables import redactor_of
+from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
+from ci_bot.bot.demo.layout import DemoLayout, change_files
+from ci_bot.bot.report_files import check_output
+from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.worker_calls import apply as applying
+from ci_bot.bot.worker_calls import cleanup as cleaning
+from ci_bot.bot.worker_calls.client import Bench, BenchOptions, Listener, open_bench, owner
+from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.contracts.base import short
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.messages import Progress
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
+from ci_bot.machine import Surroundings
+
+ENVIRONMENT = "pr_7"
+PROD_END = "2013-12-31"
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Prints what happens, and how long each chapter took."""
+
+    around: Surroundings
+
+    def say(self, text: str = "") -> None:
+        print(text, file=self.around.out, flush=True)
+
+    @contextmanager
+    def chapter(self, title: str) -> Iterator[None]:
+        started = time.monotonic()
+        self.say()
+        self.say(f"━━ {title}")
+        yield
+        self.say(f"   {title.split(':', maxsplit=1)[0]} took {time.monotonic() - started:.0f} s")
+
+
+def run_demo(around: Surroundings, keep: Path | None) -> int:
+    """Builds prod, changes models as a PR does, then review → apply → merge → cleanup.
+
+    Args:
+        keep: Where the demo's files stay; otherwise they are removed at the end.
+
+    Returns:
+        The exit code: 0 when every chapter ended as it should.
+    """
+    if keep is None:
+        with held_directory(around.temporary, prefix=f"{PREFIX}demo-") as home:
+            return _run(around, home)
+    home = Path(os.path.realpath(around.directory / keep))
+    _check_new(home)
+    try:
+        return _run(around, home)
+    finally:
+        print(f"\nEverything is in {home}.", file=around.out)
+
+
+def _run(around: Surroundings, home: Path) -> int:
+    layout = DemoLayout(home)
+    return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
+
+
+def _check_new(home: Path) -> None:
+    """The demo takes a directory of its own, and nothing that is there already.
+
+    Raises:
+        BadInput: it cannot have this one.
+    """
+    check_output(home, option="--keep")
+    if home.exists() and any(home.iterdir()):
+        raise BadInput(
+            f"{home} is not empty.",
+            hint="Give `--keep` a new directory.",
+            reason_code="not_empty",
+        )
+
+
+def _tell(around: Surroundings, layout: DemoLayout) -> int:
+    stage = _Stage(around)
+    started = time.monotonic()
+    stage.say("One pull request from opening to cleanup, on embedded Spark with real data:")
+    stage.say("336,776 flights that left New York City in 2013.")
+    with stage.chapter("Building prod: what the team has before anybody opens a pull request"):
+        layout.create()
+        _build_prod(around, layout, stage)
+    with stage.chapter("Pull request #7 is opened"):
+        layout.apply_change()
+        for path in change_files():
+            stage.say(f"   changed  {path}")
+    with _bench(around, layout, stage) as bench:
+        with stage.chapter("Review: read-only, without starting Spark"):
+            report = _review(bench, around)
+            stage.say(to_terminal(report, project="flights", colour=around.out.isatty()))
+        if report.plan_id is None:
+            return EXIT_FAILED
+        with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
+            applied = applying.apply(bench, _apply_options(report))
+            stage.say(to_terminal(applied, colour=around.out.isatty()))
+        if applying.exit_code(applied) != EXIT_DONE:
+            return applying.exit_code(applied)
+        with stage.chapter("Merge: the pull request is closed, and its environment goes"):
+            cleaned = cleaning.cleanup(bench, _cleanup_options())
+            stage.say(to_terminal(cleaned, colour=around.out.isatty()))
+    stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
+    return cleaning.exit_code(cleaned)
+
+
+def _build_prod(around: Surroundings, layout: DemoLayout, stage: _Stage) -> None:
+    command = [
+        *(around.python, "-m", "ci_bot.bot.demo.build_prod", str(layout.project)),
+        *("--data", str(layout.data), "--end", PROD_END),
+    ]
+    environment = {**around.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    tail: list[str] = []
+    for line in process.stdout or ():
+        tail = [*tail[-20:], line.rstrip()]
+        if line.startswith("prod  "):
+            stage.say(f"   {line.rstrip()}")
+    if process.wait() != 0:
+        raise BotError(
+            "Prod could not be built: " + "\n".join(tail),
+            hint="The demo needs `pip install 'sqlmesh-plan-review[demo]'`.",
+            reason_code="demo_failed",
+        )
+
+
+@contextmanager
+def _bench(around: Surroundings, layout: DemoLayout, stage: _Stage) -> Iterator[Bench]:
+    cancel = CancelToken(clock=around.monotonic)
+    listener = Listener(on_progress=_progress(stage), on_log=lambda line: None)
+    options = BenchOptions(checkout=layout.project, projects=(".",), own_machine=True)
+    try:
+        with (
+            handle_signals(cancel),
+            open_bench(
+                options,
+                around,
+                redactor=redactor_of(around.environ, worker_env=""),
+                cancel=cancel,
+                listener=listener,
+            ) as bench,
+        ):
+            yield bench
+    finally:
+        cancel.close()
+
+
+def _progress(stage: _Stage) -> Callable[[Progress], None]:
+    def show(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        stage.say(f"   {step.phase}{count}: {step.message}")
+
+    return show
+
+
+def _review(bench: Bench, around: Surroundings) -> Report:
+    return reviewing.review(
+        bench,
+        reviewing.ReviewOptions(
+            environment=ENVIRONMENT,
+            owner=owner("local", number=7),
+            commits=reviewing.Commits(),
+        ),
+        planned_at=around.timestamp(),
+    )
+
+
+def _apply_options(report: Report) -> applying.ApplyOptions:
+    return applying.ApplyOptions(
+        environment=ENVIRONMENT,
+        owner=owner("local", number=7),
+        plan_id=report.plan_id,
+        reviewed=report.identity,
+        window=report.identity.window if report.identity else None,
+    )
+
+
+def _cleanup_options() -> cleaning.CleanupOptions:
+    return cleaning.CleanupOptions(
+        environment=ENVIRONMENT,
+        environment_prefix="pr",
+        owner=owner("local", number=7),
+        merged=True,
+    )

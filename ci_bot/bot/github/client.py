@@ -1,0 +1,336 @@
+"""The port's one implementation: GitHub's REST API, one repository, every request counted.
+
+What each verb costs: one request, and one more per further page of a list. GraphQL serves a single
+question, who this token is, because `GET /user` is closed to the token of a workflow run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from urllib.parse import quote
+
+from ci_bot.bot.github.download import download
+from ci_bot.bot.github.http import answers
+from ci_bot.bot.github.http.rest import Rest
+from ci_bot.bot.github.http.retry import HURRIED, PATIENT, Limits
+from ci_bot.bot.github.http.transport import GRAPHQL, Time, Transport, Unclear
+from ci_bot.bot.github.port import (
+    PER_PAGE,
+    Comment,
+    NotFound,
+    Permission,
+    PullRequest,
+    PullState,
+    Reaction,
+    Rejected,
+)
+from ci_bot.bot.github.pull_states import pull_states
+from ci_bot.bot.trigger.payload import is_repository
+from ci_bot.errors import BadInput, BotError, GitHubUnavailable
+
+ACTIONS_BOT = "github-actions[bot]"
+# Tokens of GitHub Apps, the one of a workflow run among them, and no others start like this:
+# https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
+_APP_TOKEN = "ghs_"  # noqa: S105  # nosec B105
+_MOST_FILES = 3_000  # GitHub lists no more for one pull request
+_SETTLE_WAITS = (1.0, 2.0, 4.0)
+
+
+class GitHubClient:
+    """One repository, as the owner of a token may see and change it.
+
+    Args:
+        repository: `owner/name`.
+        token: The token; see `Transport`.
+        api_url: `GITHUB_API_URL`.
+        time: Clocks and sleep.
+        limits: How patient to be; `HURRIED` for the last seconds of a cancelled run.
+        agent: The User-Agent header.
+        trust: A file or directory of certificates to trust; see `trust.trusted`.
+    """
+
+    def __init__(
+        self,
+        *,
+        repository: str,
+        token: str,
+        api_url: str,
+        time: Time,
+        limits: Limits = PATIENT,
+        agent: str = "sqlmesh-plan-review",
+        trust: str | None = None,
+    ) -> None:
+        if not is_repository(repository):
+            raise BadInput(
+                "The repository's name is not owner/name.",
+                hint="GITHUB_REPOSITORY must be as GitHub sets it for the run.",
+            )
+        self._root = f"/repos/{repository}"
+        self._rest = Rest(
+            Transport(
+                api_url=api_url, token=token, agent=agent, time=time, limits=limits, trust=trust
+            )
+        )
+        self._is_app = token.startswith(_APP_TOKEN)
+        self._login: str | None = None
+        self._time = time
+        self._limits = limits
+
+    def hurry(self) -> None:
+        """From now on for the last seconds of a cancelled run; see `HURRIED`."""
+        self._rest.transport.hurry()
+        self._limits = HURRIED
+
+    def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
+        doing, path = f"read pull request {number}", f"{self._root}/pulls/{number:d}"
+        pull = self._rest.one("GET", path, answers.pull_request, doing, "pull-requests: read")
+        for wait in _SETTLE_WAITS if settle else ():
+            if pull.mergeable is not None or not pull.open:
+                break
+            # GitHub starts to work it out when it is asked, and answers null meanwhile.
+            self._time.sleep(wait)
+            pull = self._rest.one("GET", path, answers.pull_request, doing, "pull-requests: read")
+        return pull
+
+    def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
+        doing, needs = "find the pull request of a commit", "pull-requests: read"
+        found: list[PullRequest] = []
+        if head is not None:
+            query = {"state": "open", "head": head}
+            found = list(
+                self._rest.pages(f"{self._root}/pulls", answers.pull_request, doing, needs, query)
+            )
+        if not any(pull.head_sha == sha for pull in found):
+            path = f"{self._root}/commits/{quote(sha, safe='')}/pulls"
+            found = list(self._rest.pages(path, answers.pull_request, doing, needs))
+        return [pull for pull in found if pull.open and pull.head_sha == sha]
+
+    def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
+        def page(query: Mapping[str, str | int]) -> tuple[list[PullRequest], bool]:
+            return self._rest.page(
+                f"{self._root}/pulls",
+                answers.pull_request,
+                "list the pull requests",
+                "pull-requests: read",
+                query,
+            )
+
+        return pull_states(numbers, page, self.get_pull)
+
+    def changed_files(self, number: int) -> list[str] | None:
+        names: list[str] = []
+        count = 0
+        for old, new in self._rest.pages(
+            f"{self._root}/pulls/{number:d}/files",
+            lambda data: (
+                answers.maybe(data, "previous_filename", str),
+                answers.need(data, "filename", str),
+            ),
+            f"list the files of pull request {number}",
+            "pull-requests: read",
+        ):
+            count += 1
+            names += [name for name in (old, new) if name]
+        return names if count < _MOST_FILES else None
+
+    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
+        return self._rest.pages(
+            f"{self._root}/issues/{number:d}/comments",
+            answers.comment,
+            f"read the comments of pull request {number}",
+            "pull-requests: read",
+            first_page=first_page,
+        )
+
+    def get_comment(self, comment_id: int) -> Comment:
+        return self._rest.one(
+            "GET",
+            f"{self._root}/issues/comments/{comment_id:d}",
+            answers.comment,
+            f"read comment {comment_id}",
+            "pull-requests: read",
+        )
+
+    def create_comment(
+        self, number: int, body: str, *, is_it: Callable[[Comment], bool] | None = None
+    ) -> Comment:
+        recognised = is_it or (lambda comment: same_text(comment.body, body))
+        for tries in range(1, self._limits.tries + 1):
+            try:
+                written = self._rest.one(
+                    "POST",
+                    f"{self._root}/issues/{number:d}/comments",
+                    answers.comment,
+                    f"write a comment on pull request {number}",
+                    "pull-requests: write",
+                    body={"body": body},
+                    resend=False,
+                )
+            except Unclear:
+                if tries == self._limits.tries:
+                    raise
+            else:
+                self._login = self._login or written.author  # whoever wrote it is this token
+                return written
+            # GitHub may have taken it all the same, and may still be busy with it.
+            self._rest.transport.pause(tries)
+            for comment in self.list_comments(number):
+                if recognised(comment):
+                    return comment
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def update_comment(self, comment_id: int, body: str) -> Comment:
+        return self._rest.one(
+            "PATCH",
+            f"{self._root}/issues/comments/{comment_id:d}",
+            answers.comment,
+            f"write comment {comment_id}",
+            "pull-requests: write",
+            body={"body": body},
+        )
+
+    def delete_comment(self, comment_id: int) -> None:
+        try:
+            self._rest.transport.call(
+                "DELETE",
+                f"{self._root}/issues/comments/{comment_id:d}",
+                doing=f"remove comment {comment_id}",
+                needs="pull-requests: write",
+            )
+        except NotFound:
+            return
+
+    def my_login(self) -> str:
+        if self._login is None:
+            self._login = self._ask_login()
+        return self._login
+
+    def permission(self, login: str) -> Permission:
+        try:
+            return self._rest.one(
+                "GET",
+                f"{self._root}/collaborators/{quote(login, safe='')}/permission",
+                answers.permission,
+                "read a person's permission",
+                "metadata: read",
+            )
+        except NotFound:
+            return "none"
+
+    def add_reaction(self, comment_id: int, content: Reaction) -> None:
+        self._rest.transport.call(
+            "POST",
+            f"{self._root}/issues/comments/{comment_id:d}/reactions",
+            doing=f"react to comment {comment_id}",
+            needs="pull-requests: write",
+            body={"content": content},
+        )
+
+    def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
+        try:
+            self._rest.transport.call(
+                "POST",
+                f"{self._root}/actions/workflows/{quote(workflow, safe='')}/dispatches",
+                doing=f"start {workflow}",
+                needs="actions: write",
+                body={"ref": ref, "inputs": dict(inputs)},
+                resend=False,
+            )
+        except NotFound:
+            raise _cannot_start(workflow, ref, "there is no workflow of this name") from None
+        except Rejected as rejected:
+            raise _cannot_start(workflow, ref, rejected.said) from None
+        except Unclear as unclear:
+            raise GitHubUnavailable(
+                unclear.message,
+                hint="It may have started all the same: look at the Actions tab first.",
+            ) from None
+
+    def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:
+        doing, needs = "fetch the artifact of the other run", "actions: read"
+        matching = self._rest.one(
+            "GET",
+            f"{self._root}/actions/runs/{run_id:d}/artifacts",
+            lambda data: [
+                answers.need(entry, "id", int)
+                for entry in answers.entries(data, "artifacts")
+                if answers.maybe(entry, "name", str) == name
+                and answers.maybe(entry, "expired", bool) is not True
+            ],
+            doing,
+            needs,
+            query={"name": name, "per_page": PER_PAGE},
+        )
+        if not matching:
+            raise NotFound(
+                f"The run {run_id} has no artifact of this name, or it has expired.",
+                hint="Run the review again; it leaves a fresh artifact.",
+                reason_code="artifact_gone",
+            )
+        # A run that was repeated has one artifact per attempt; ids grow.
+        reply = self._rest.transport.call(
+            "GET",
+            f"{self._root}/actions/artifacts/{max(matching):d}/zip",
+            doing=doing,
+            needs=needs,
+            redirect=True,
+        )
+        return download(
+            reply.headers.get("location", ""),
+            doing=doing,
+            max_bytes=max_bytes,
+            timeout=self._limits.timeout,
+            monotonic=self._time.monotonic,
+            budget=self._limits.budget,
+            trust=self._rest.transport.trust,
+        )
+
+    def _ask_login(self) -> str:
+        """Who this token is.
+
+        A workflow's token and an App's may ask GraphQL alone, a person's may ask either. Both give
+        the login that REST shows as a comment's author, `[bot]` included. A server that knows
+        neither is taken to run us as GitHub Actions does.
+        """
+        doing, needs = "find out who the token belongs to", "metadata: read"
+        try:
+            if self._is_app:
+                query = {"query": "query { viewer { login } }"}
+                return self._rest.one(
+                    "POST",
+                    GRAPHQL,
+                    lambda data: answers.need(data, "data.viewer.login", str),
+                    doing,
+                    needs,
+                    body=query,
+                )
+            return self._rest.one(
+                "GET", "/user", lambda data: answers.need(data, "login", str), doing, needs
+            )
+        except GitHubUnavailable as error:
+            if error.reason_code != "github_unexpected":
+                raise
+            return ACTIONS_BOT
+        except BotError as error:
+            if error.reason_code == "bad_credentials":
+                raise
+            return ACTIONS_BOT
+
+
+def _cannot_start(workflow: str, ref: str, why: str) -> BadInput:
+    return BadInput(
+        f"GitHub does not start {workflow}: {why.rstrip('.')}.",
+        hint=f"Copy it from this release's examples to .github/workflows/ on `{ref}`: it has to "
+        "have `workflow_dispatch` with the inputs that it has there. GitHub also answers this way "
+        "where the token lacks `actions: write`.",
+        reason_code="workflow_not_started",
+    )
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two bodies are the same but for line ends and blanks at their ends."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").strip()

@@ -1,0 +1,1 @@
+"""Requests to GitHub's API: connection, certificates, retries, failures."""

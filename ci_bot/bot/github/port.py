@@ -1,0 +1,178 @@
+"""What the bot may ask of GitHub, as a Protocol, and the records that cross it.
+
+Errors that every verb may raise: `GitHubUnavailable` (no answer within the budget, or a rate
+limit), `Refused` (a permission is missing; the message names it), `NotFound`, `BadInput` (the
+token is not accepted, or a setting keeps GitHub out of reach) and `Rejected` (GitHub does not take
+the content).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ci_bot.bot.trigger.event import DEPENDABOT
+from ci_bot.errors import BadInput, BotError
+
+PER_PAGE = 100  # of every list; the most that GitHub gives
+
+Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
+Reaction = Literal["eyes", "rocket", "-1", "+1", "confused"]
+State = Literal["open", "closed", "unknown"]
+
+_WRITERS: frozenset[Permission] = frozenset({"admin", "maintain", "write"})
+_MAINTAINERS: frozenset[Permission] = frozenset({"admin", "maintain"})
+
+
+class NotFound(BadInput):
+    """GitHub knows no such thing, or the token may not see it."""
+
+    reason_code = "not_found"
+
+
+class Rejected(BotError):
+    """GitHub understood the request and does not take its content; `said` is why, in its words."""
+
+    reason_code = "github_rejected"
+
+    def __init__(self, message: str, *, hint: str, said: str) -> None:
+        super().__init__(message, hint=hint)
+        self.said = said
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullRequest:
+    """A pull request as it is now.
+
+    `mergeable` is None while GitHub has not worked it out. `merge_sha` is the test merge commit of
+    an open pull request, or the commit that a merge made.
+    """
+
+    number: int
+    open: bool
+    merged: bool
+    draft: bool
+    mergeable: bool | None
+    head_sha: str
+    head_ref: str
+    head_repository: str | None
+    base_sha: str
+    base_ref: str
+    merge_sha: str | None
+    author: str
+    fork: bool
+    url: str
+
+    @property
+    def is_dependabot(self) -> bool:
+        """Whether Dependabot opened it."""
+        return self.author == DEPENDABOT
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullState:
+    """Whether a pull request is open; `merged` is None where that was not asked."""
+
+    state: State
+    merged: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comment:
+    """A comment of a pull request's conversation. Times are GitHub's, ISO 8601 in UTC."""
+
+    id: int
+    number: int | None
+    body: str
+    author: str
+    author_type: str
+    created_at: str
+    updated_at: str
+    url: str
+    minimized: bool = False
+
+    @property
+    def edited(self) -> bool:
+        """Whether its text was changed after it was written."""
+        return self.updated_at != self.created_at
+
+
+def may_write(permission: Permission) -> bool:
+    """Whether this permission is enough to ask for a plan, an apply or a cleanup."""
+    return permission in _WRITERS
+
+
+def may_maintain(permission: Permission) -> bool:
+    """Whether this permission is enough to override a No-Go."""
+    return permission in _MAINTAINERS
+
+
+def needed(github: GitHub | None) -> GitHub:
+    """`github`, for what must not be done without asking it.
+
+    Raises:
+        BadInput: the run has no token.
+    """
+    if github is None:
+        raise BadInput(
+            "This activity needs a token, and the input `github-token` is empty.",
+            hint="Leave the input out: the default is the workflow's own token.",
+            reason_code="missing_token",
+        )
+    return github
+
+
+class GitHub(Protocol):
+    """One repository on GitHub."""
+
+    def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
+        """A pull request; with `settle` a few more tries until `mergeable` is known."""
+
+    def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
+        """Open pull requests whose head is exactly `sha`; `head` is `owner:branch`, if known."""
+
+    def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
+        """For each number whether it is open, in a handful of requests for all of them together.
+
+        `unknown` is an answer: whoever asks in order to remove something leaves those alone.
+        """
+
+    def changed_files(self, number: int) -> list[str] | None:
+        """Paths that the pull request touches, old names too; None where GitHub lists no more."""
+
+    def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
+        """The comments of a pull request, oldest first, over all pages."""
+
+    def get_comment(self, comment_id: int) -> Comment:
+        """One comment, whichever issue or pull request of the repository it is on."""
+
+    def create_comment(
+        self, number: int, body: str, *, is_it: Callable[[Comment], bool] | None = None
+    ) -> Comment:
+        """A new comment, exactly one.
+
+        Where GitHub fails without saying whether it took the comment, the comments are read again
+        and `is_it` recognises ours (by default: the same text).
+        """
+
+    def update_comment(self, comment_id: int, body: str) -> Comment:
+        """Replace the whole body of a comment."""
+
+    def delete_comment(self, comment_id: int) -> None:
+        """Remove a comment; one that is gone already is a success."""
+
+    def my_login(self) -> str:
+        """The login that this token writes comments as. At most one request, then remembered."""
+
+    def permission(self, login: str) -> Permission:
+        """What a person may do in this repository."""
+
+    def add_reaction(self, comment_id: int, content: Reaction) -> None:
+        """React to a comment; the same reaction twice is one."""
+
+    def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
+        """Start a workflow (its file name) by `workflow_dispatch`."""
+
+    def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:
+        """The zip file of a workflow run's artifact, at most `max_bytes` of it."""

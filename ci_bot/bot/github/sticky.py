@@ -1,0 +1,172 @@
+"""The one comment of a pull request and project: found, read, and replaced as a whole.
+
+What it costs, up to 100 comments (one more request per further page, for the list only):
+
+- `find`: one request for the list, and one for who we are if a comment there may be ours.
+- `publish`: one write, and before it one request to look again if the last look is old.
+
+So a first review is list, write, look, write: 4. A later one is list, who, write, look, write: 5,
+and 6 with the short comment about a changed decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_bot.bot.comment.marker import decode
+from ci_bot.bot.github.port import PER_PAGE, Comment, GitHub, NotFound
+from ci_bot.bot.github.sticky_rules import Found, candidates, choose, decide, is_by
+from ci_bot.contracts.documents.comment import Marker
+from ci_bot.errors import BotError
+
+FRESH_SECONDS = 10.0
+_MOST_EXTRA = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What became of a body.
+
+    `superseded` means that the comment was left alone, because what it shows is newer (`why`).
+    """
+
+    action: Literal["created", "updated", "unchanged", "superseded"]
+    comment: Comment
+    why: str | None = None
+
+
+class Sticky:
+    """Our comment on one pull request, for one project key.
+
+    Args:
+        github: The repository.
+        number: The pull request.
+        key: Tells projects in one repository apart; compared whole.
+        monotonic: A clock in seconds: what was read longer than `FRESH_SECONDS` ago is read again
+            before it is replaced, because another run may have written meanwhile.
+    """
+
+    def __init__(
+        self, github: GitHub, *, number: int, key: str, monotonic: Callable[[], float]
+    ) -> None:
+        self._github = github
+        self._number = number
+        self._key = key
+        self._monotonic = monotonic
+        self._found: Found | None = None
+        self._looked_at: float | None = None
+        self._last_page = 1
+        self._rival_possible = False
+
+    def find(self) -> Found | None:
+        """Our comment as it was at the last look; the first call looks."""
+        if self._looked_at is None:
+            self._look()
+        return self._found
+
+    def publish(self, body: str, *, current_head: str | None = None) -> Published:
+        """Make `body` our comment's text, unless a newer one is there.
+
+        Args:
+            body: The whole comment; its first line is the marker of this pull request and key.
+            current_head: The pull request's head now, where the caller has just read it.
+
+        Raises:
+            ValueError: The body has no such first line, so nobody would find the comment again.
+            BotError: GitHub did not take it; see `ci_bot.bot.github.port`.
+        """
+        marker = decode(body)
+        if marker is None or marker.key != self._key or marker.pr != self._number:
+            raise ValueError("the comment's first line must be the marker of this pull request")
+        self._look_if_old()
+        try:
+            return self._write(marker, body, current_head)
+        except NotFound:
+            if self._found is None:
+                raise
+        self._look()  # somebody has deleted it this very moment
+        return self._write(marker, body, current_head)
+
+    def note(self, body: str) -> Comment:
+        """A short new comment, which notifies people as an edit does not.
+
+        Raises:
+            ValueError: The body starts with a marker; it would be taken for our comment.
+        """
+        if decode(body) is not None:
+            raise ValueError("a note must not carry the comment's marker")
+        return self._github.create_comment(self._number, body)
+
+    def _write(self, marker: Marker, body: str, current_head: str | None) -> Published:
+        if self._found is None:
+            written = self._github.create_comment(self._number, body, is_it=self._is(marker))
+            self._rival_possible = True
+            return self._remember(written, marker, "created")
+        verdict = decide(self._found, marker, body, current_head=current_head)
+        if verdict.write:
+            written = self._github.update_comment(self._found.comment.id, body)
+            return self._remember(written, marker, "updated")
+        return Published(
+            action="unchanged" if verdict.why == "unchanged" else "superseded",
+            comment=self._found.comment,
+            why=verdict.why,
+        )
+
+    def _is(self, marker: Marker) -> Callable[[Comment], bool]:
+        def is_it(comment: Comment) -> bool:
+            return decode(comment.body) == marker and is_by(comment, self._github.my_login())
+
+        return is_it
+
+    def _remember(
+        self, comment: Comment, marker: Marker, action: Literal["created", "updated"]
+    ) -> Published:
+        self._found = Found(comment=comment, marker=marker)
+        self._looked_at = self._monotonic()
+        return Published(action=action, comment=comment)
+
+    def _look_if_old(self) -> None:
+        if self._looked_at is None:
+            self._look()
+        elif self._monotonic() - self._looked_at > FRESH_SECONDS:
+            if self._found is None:
+                self._look()
+            else:
+                self._look_again(self._found)
+
+    def _look_again(self, known: Found) -> None:
+        """Read our comment again, or the end of the list if it is new.
+
+        Another run may have found no comment either and have written its own; the list shows both.
+        """
+        if self._rival_possible:
+            self._rival_possible = False
+            self._look(first_page=self._last_page)
+            if self._found is not None:
+                return
+        try:
+            comment = self._github.get_comment(known.comment.id)
+        except NotFound:
+            comment = None
+        if comment is None or comment.minimized:
+            self._look()
+            return
+        # Where a person's edit has broken the marker, the comment is ours all the same.
+        self._found = Found(comment=comment, marker=decode(comment.body) or known.marker)
+        self._looked_at = self._monotonic()
+
+    def _look(self, *, first_page: int = 1) -> None:
+        """Read the list from a page on, remember ours, and remove what is ours twice."""
+        comments = list(self._github.list_comments(self._number, first_page=first_page))
+        self._looked_at = self._monotonic()
+        self._last_page = first_page + len(comments) // PER_PAGE
+        found = candidates(comments, number=self._number, key=self._key)
+        mine = choose(found, self._github.my_login()) if found else None
+        self._found = mine.kept if mine else None
+        for extra in mine.extra[:_MOST_EXTRA] if mine else ():
+            try:
+                self._github.delete_comment(extra.comment.id)
+            except BotError:
+                return  # a second comment is ugly, and no reason to lose the first

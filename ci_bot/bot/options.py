@@ -1,0 +1,120 @@
+"""Options and arguments of the command line whose wrong values are told all at once.
+
+click stops at the first one, in five lines of usage. Here every parameter notes what is wrong with
+it, and the command is refused as a whole, with one sentence for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ci_bot.bot import values
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PROBLEMS = "ci_bot.problems"
+_VERBOSE = "ci_bot.verbose"
+
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType
+
+
+class Value(_Type):
+    """What one of the parsers of `values` reads.
+
+    Args:
+        name: What `--help` shows in capitals where the option has no metavar.
+    """
+
+    def __init__(self, parse: values.Parse, name: str = "text") -> None:
+        self.parse = parse
+        self.name = name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value  # a default
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            raise click.BadParameter(values.wrong(_label(param), value, error)) from None
+
+
+class Word(Value):
+    """One of some words."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(values.one_of(*words), "|".join(words))
+        self.words = words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"[{self.name}]"
+
+
+class _Told(click.Parameter):
+    """Notes a wrong value, and lets the other parameters be read, too."""
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        try:
+            return super().handle_parse_result(ctx, opts, args)
+        except click.MissingParameter:
+            problem = f"{_label(self)} is missing"
+        except click.BadParameter as error:
+            problem = error.message
+        ctx.meta.setdefault(_PROBLEMS, []).append(problem)
+        return None, args
+
+
+class Option(_Told, click.Option):
+    """An option of ours."""
+
+
+class Argument(_Told, click.Argument):
+    """An argument of ours."""
+
+
+class Command(click.Command):
+    """A command that is refused with everything that is wrong with it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        problems = ctx.meta.get(_PROBLEMS)
+        if problems and not ctx.resilient_parsing:
+            raise click.UsageError("; ".join(problems) + ".", ctx)
+        return rest
+
+
+def _label(param: click.Parameter | None) -> str:
+    if param is None:
+        return "the value"
+    if isinstance(param, click.Option):
+        return f"option `{max(param.opts, key=len)}`"
+    return f"argument `{param.name}`"
+
+
+def verbose_option(command: Function) -> Function:
+    """`--verbose`, which may stand before the command or among its options."""
+
+    def switch_on(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.meta[_VERBOSE] = True
+
+    return click.option(
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=switch_on,
+        help="Show the tracebacks of failures.",
+    )(command)
+
+
+def is_verbose(ctx: click.Context | None) -> bool:
+    """Whether `--verbose` was given."""
+    return bool(ctx is not None and ctx.meta.get(_VERBOSE))

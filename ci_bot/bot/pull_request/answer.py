@@ -1,0 +1,187 @@
+"""Somebody writes `/sqlmesh ...` on a pull request: checked here, done elsewhere.
+
+This job holds a token and runs no code of the pull request: no checkout, no worker, no warehouse.
+What it asks for is done by another workflow, which this job starts on the default branch: a plan
+by the review's, whose credentials read only, everything else by the apply's, which reads the
+comment again before it believes it.
+
+Requests, where nothing goes wrong: `help` 3, `status` 6, `plan` and `cleanup` 5, `apply` 7.
+Somebody without write access costs 3.
+"""
+
+from __future__ import annotations
+
+from ci_bot.bot.comment import reply
+from ci_bot.bot.github.port import GitHub, Permission, PullRequest, Reaction, may_write
+from ci_bot.bot.pull_request.failures import failure_of
+from ci_bot.bot.pull_request.gate import Request, Unmet, unmet
+from ci_bot.bot.pull_request.publisher import Desk
+from ci_bot.bot.trigger import comment_command, job
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refused
+
+# The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
+APPLY, REVIEW = "apply.yml", "review.yml"
+
+
+def command(asked: job.Command, desk: Desk, github: GitHub) -> int:
+    """Answers the comment, or starts what it asks for; returns the exit code."""
+    try:
+        permission = github.permission(asked.author)
+        if not may_write(permission):
+            raise _no_permission(asked.author, permission)
+        _react(asked, desk, github, "eyes")
+        return _carry_out(asked, desk, github, permission)
+    except Cancelled:
+        raise
+    except BotError as error:
+        return _refuse(asked, desk, github, error)
+
+
+def _carry_out(asked: job.Command, desk: Desk, github: GitHub, permission: Permission) -> int:
+    line = asked.command
+    if isinstance(line, comment_command.Help):
+        return _help(asked, line, desk, github)
+    if isinstance(line, comment_command.Status):
+        found = desk.sticky.find() if desk.sticky else None
+        marker = found.marker if found else None
+        url = found.comment.url if found else None
+        desk.note(reply.status(marker, desk.template, comment_url=url))
+        _react(asked, desk, github, "rocket")
+        _conclude(asked, desk, "answered", marker.phase if marker else "no_plan")
+        return EXIT_DONE
+    _check(asked, desk, github.get_pull(asked.number), permission)
+    workflow = REVIEW if isinstance(line, comment_command.Plan) else APPLY
+    github.dispatch_workflow(workflow, _branch(asked), _inputs(asked))
+    _conclude(asked, desk, "started", "started")
+    _react(asked, desk, github, "rocket")
+    desk.commands.notice(
+        f"Started {workflow} to {line.verb} pull request #{asked.number}, as @{asked.author} asked."
+    )
+    return EXIT_DONE
+
+
+def _help(asked: job.Command, line: comment_command.Help, desk: Desk, github: GitHub) -> int:
+    desk.note(reply.usage(comment_command.USAGE, line.problem, desk.template))
+    if line.problem is None:
+        _conclude(asked, desk, "answered", "help")
+        return EXIT_DONE
+    _react(asked, desk, github, "-1")
+    desk.commands.error(f"The comment is no command that is known here. {line.problem}")
+    _conclude(asked, desk, "refused", "unknown_command")
+    return EXIT_BAD_INPUT
+
+
+def _check(asked: job.Command, desk: Desk, pull: PullRequest, permission: Permission) -> None:
+    """Says at once what the other workflow would refuse minutes later."""
+    line = asked.command
+    if isinstance(line, comment_command.Apply):
+        request = Request(
+            by=asked.author,
+            permission=permission,
+            plan_id=line.plan_id,
+            override_reason=line.override,
+            # Which commit is checked out is a question for the job that checks one out.
+            checked_out=(pull.head_sha,),
+        )
+        marker = desk.before()
+        against = [
+            item
+            for item in unmet(request, pull, marker)
+            # Where this job is not told the same `project` as the review's, its comment is not
+            # found here. The workflow that is started knows.
+            if marker is not None or item.reason_code != "no_reviewed_plan"
+        ]
+        if against:
+            raise _as_error(against)
+    if isinstance(line, comment_command.Plan) and pull.fork:
+        # The workflow that would be started has secrets, and a fork's code must never load there.
+        raise Refused(
+            "The pull request comes from a fork, and its code is never loaded beside secrets, as "
+            "this command would do.",
+            hint="It is reviewed by itself at every push. To plan it with prod's state, push the "
+            "branch to this repository and open a pull request from there.",
+            reason_code="fork",
+        )
+    if isinstance(line, comment_command.Plan) and not pull.open:
+        raise Refused(
+            f"Pull request #{pull.number} is closed.",
+            hint="Reopen it; that plans it anew.",
+            reason_code="closed",
+        )
+
+
+def _inputs(asked: job.Command) -> dict[str, str]:
+    """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
+    line, number = asked.command, {"pr-number": str(asked.number)}
+    if isinstance(line, comment_command.Plan):
+        return number
+    plan_id, override = "", None
+    if isinstance(line, comment_command.Apply):
+        plan_id, override = line.plan_id, line.override
+    return {
+        **number,
+        "plan-id": plan_id,
+        "comment-id": str(asked.comment_id),
+        "mode": line.verb,
+        "override-reason": override or "",
+    }
+
+
+def _branch(asked: job.Command) -> str:
+    if asked.default_branch is None:
+        raise Refused(
+            "The event does not name the default branch, so no workflow can be started on it.",
+            hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
+            reason_code="no_default_branch",
+        )
+    return asked.default_branch
+
+
+def _no_permission(login: str, permission: Permission) -> Refused:
+    return Refused(
+        f"@{login} has {permission} access to this repository, and commands need write.",
+        hint="Ask somebody with write access to give the command.",
+        reason_code="permission",
+    )
+
+
+def _as_error(against: list[Unmet]) -> Refused:
+    return Refused(
+        " ".join(item.message for item in against),
+        hint=" ".join(item.hint for item in against),
+        reason_code=against[0].reason_code,
+    )
+
+
+def _refuse(asked: job.Command, desk: Desk, github: GitHub, error: BotError) -> int:
+    """Thumbs down, and one short reply with the reason and the next step."""
+    said = failure_of(error, "command", desk.redactor)
+    desk.commands.error(f"{said.message} {said.hint or ''}".strip())
+    _conclude(asked, desk, "refused", error.reason_code)
+    _react(asked, desk, github, "-1")
+    desk.try_note(reply.refused(said.reason_code, said.message, said.hint, desk.template))
+    return error.exit_code
+
+
+def _react(asked: job.Command, desk: Desk, github: GitHub, content: Reaction) -> None:
+    """A courtesy: the command is carried out also where the reaction cannot be set."""
+    try:
+        github.add_reaction(asked.comment_id, content)
+    except Cancelled:
+        raise
+    except BotError as error:
+        desk.warn("The reaction could not be set", error)
+
+
+def _conclude(asked: job.Command, desk: Desk, result: str, reason_code: str) -> None:
+    """The outputs of the step. What a command changes, the comment shows when it is done."""
+    desk.result(
+        {"reason-code": reason_code},
+        {
+            "activity": "command",
+            "command": asked.command.verb,
+            "result": result,
+            "reason_code": reason_code,
+            "pr_number": asked.number,
+        },
+    )

@@ -1,0 +1,373 @@
+"""Somebody asks for the data: the reviewed plan, and no other, is applied to the PR environment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ci_bot.bot.comment import notice
+from ci_bot.bot.comment.context import CommentContext, Override, Progress, Refusal, Rendered
+from ci_bot.bot.comment.outcome import render_apply
+from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.comment.text import words
+from ci_bot.bot.decision import Limits, diff_risks
+from ci_bot.bot.github.port import GitHub, PullRequest
+from ci_bot.bot.pull_request import cleanup as cleaning
+from ci_bot.bot.pull_request.failures import failure_of
+from ci_bot.bot.pull_request.gate import Request, Unmet, unmet, unmet_by_review
+from ci_bot.bot.pull_request.own_review import confirmed, other_plan, review_again
+from ci_bot.bot.pull_request.publisher import Desk, Facts, Render
+from ci_bot.bot.pull_request.request import read_command
+from ci_bot.bot.pull_request.review import checked_out, flags_of
+from ci_bot.bot.terminal.local import apply_phase, review_phase
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.comment_command import Apply as ApplyCommand
+from ci_bot.bot.trigger.inputs import Settings
+from ci_bot.bot.worker_calls import apply as applying
+from ci_bot.bot.worker_calls.client import Bench, Listener, owner
+from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
+from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.work import totals
+from ci_bot.contracts.environment import EnvironmentName
+from ci_bot.contracts.messages import Progress as WorkerProgress
+from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
+
+PROGRESS_SECONDS = 30.0
+# What these show is proof that an environment is gone, or a list of what is left of it.
+_AFTER_THE_END = ("closed", "cleanup_failed")
+
+
+def apply(asked: job.Apply, settings: Settings, desk: Desk, bench: Bench, github: GitHub) -> int:
+    """Checks the gate, reviews, checks again, applies, and shows the evidence; the exit code."""
+    pull = github.get_pull(asked.number, settle=True)
+    marker = desk.before()
+    wish = _wish(asked, settings, github)
+    request = Request(
+        by=wish.by,
+        permission=github.permission(wish.by),
+        plan_id=wish.plan_id,
+        override_reason=wish.override_reason,
+        checked_out=checked_out(bench),
+    )
+    against = unmet(request, pull, marker)
+    if against or marker is None:
+        return refuse(against, desk, marker)
+    own = review_again(settings, desk, bench, pull=pull, marker=marker)
+    other = other_plan(own, marker, desk, github)
+    if other is not None:
+        return publish(other, desk, marker)
+    against = unmet_by_review(request, own, marker)
+    _take_over(own, marker, desk)
+    marker = confirmed(marker, own)
+    if against:
+        return refuse(against, desk, marker)
+    if wish.override_reason:
+        reason = desk.redactor.redact(wish.override_reason)
+        desk.template = replace(desk.template, override=Override(by=wish.by, reason=reason))
+    document = _apply(asked, settings, desk, bench, pull=pull, own=own, marker=marker)
+    if document.result == "cancelled" and document.reason_code != "stop_requested":
+        return _record(document, desk)
+    closed = _closed_meanwhile(asked.number, desk, github)
+    if closed is None:
+        return publish(document, desk, marker)
+    code = publish(document, desk, None)
+    desk.commands.notice(
+        f"Pull request #{asked.number} was closed while the apply ran, so "
+        f"{desk.template.environment} is removed at once."
+    )
+    removed = cleaning.remove(
+        settings,
+        desk,
+        bench,
+        number=asked.number,
+        head_sha=closed.head_sha,
+        merged=closed.merged,
+    )
+    return removed or code
+
+
+def _take_over(own: Report, marker: Marker, desk: Desk) -> None:
+    """From here on the run shows its own review, in files and comment, and says that it counts."""
+    desk.own_review = own
+    desk.template = replace(desk.template, judged=own.decision, said=marker.decision)
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(own, context, budget)
+
+    desk.keep("report", own, render, review_phase(own))
+
+
+def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | None:
+    """The pull request, if it is closed by now: its own cleanup may have come too early."""
+    try:
+        pull = github.get_pull(number)
+    except Cancelled:
+        raise
+    except BotError as error:
+        desk.warn(
+            "Nobody could say whether the pull request is still open. If it was closed while the "
+            f"apply ran, the nightly sweep removes {desk.template.environment}",
+            error,
+        )
+        return None
+    return None if pull.open else pull
+
+
+def give_up(error: BotError, desk: Desk) -> int:
+    """Reports an apply that ended before the worker was asked; returns the exit code."""
+    document = applying.failed_document(
+        failure_of(error, "start", desk.redactor), environment=desk.template.environment
+    )
+    return publish(document, desk, desk.look())
+
+
+class _Wish:
+    """What is asked, and by whom: from the comment where there is one, else from the inputs."""
+
+    def __init__(self, by: str, plan_id: str | None, override_reason: str | None) -> None:
+        self.by = by
+        self.plan_id = plan_id
+        self.override_reason = override_reason
+
+
+def _wish(asked: job.Apply, settings: Settings, github: GitHub) -> _Wish:
+    """Reads the comment again: what was dispatched may not be what was written (DESIGN 6)."""
+    if asked.comment_id is None:
+        return _Wish(asked.asked_by, asked.plan_id, settings.inputs.override_reason)
+    author, command = read_command(asked.comment_id, asked.number, ApplyCommand, github)
+    return _Wish(author, command.plan_id, command.override)
+
+
+def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
+    """Says in the comment, the log and the outputs what stands against it. Nothing is touched."""
+    first = against[0]
+    refusal = Refusal(
+        reason_code=first.reason_code,
+        message=desk.redactor.redact(" ".join(item.message for item in against)),
+        hint=desk.redactor.redact(" ".join(item.hint for item in against)),
+    )
+    desk.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
+    review = desk.review_below()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_apply(None, context, budget, review=review)
+
+    def show() -> bool:
+        if _still_applied(marker):
+            return _note(desk, "refused", refusal.message, marker.plan if marker else None)
+        return _may_show(marker) and desk.try_post(
+            "refused", Facts.of(marker), render, refusal=refusal
+        )
+
+    desk.summarise(render, "refused", refusal=refusal)
+    desk.conclude(
+        {"reason-code": first.reason_code, "plan-id": (marker.plan or "") if marker else ""},
+        {
+            "activity": "apply",
+            "result": "refused",
+            "reason_code": first.reason_code,
+            "unmet": [item.reason_code for item in against],
+            "exit_code": EXIT_REFUSED,
+        },
+        show,
+    )
+    return EXIT_REFUSED
+
+
+def _may_show(marker: Marker | None) -> bool:
+    """Whether the comment is there and about a plan, so that it may show what became of that."""
+    return marker is not None and marker.phase not in _AFTER_THE_END
+
+
+def _still_applied(marker: Marker | None) -> bool:
+    """Whether the comment holds the evidence of an apply, which a refusal must not take away."""
+    return marker is not None and marker.phase == "applied"
+
+
+def _apply(
+    asked: job.Apply,
+    settings: Settings,
+    desk: Desk,
+    bench: Bench,
+    *,
+    pull: PullRequest,
+    own: Report,
+    marker: Marker,
+) -> ApplyDocument:
+    review = desk.review_below()
+    started = desk.around.monotonic()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_apply(None, context, budget, review=review)
+
+    def show(progress: Progress | None) -> None:
+        desk.try_post("applying", Facts.of(marker), render, progress=progress)
+
+    begun = not _still_applied(marker)
+    if begun:
+        show(None)
+    last = started
+
+    def on_progress(step: WorkerProgress) -> None:
+        nonlocal begun, last
+        now = desk.around.monotonic()
+        if step.phase == "apply" and not begun:
+            # The worker has compared and holds the lease: from here on the old evidence is void.
+            begun = True
+            last = now
+            show(None)
+            return
+        if step.phase != "apply" or not step.total or now - last < PROGRESS_SECONDS:
+            return
+        last = now
+        done, total = step.done or 0, step.total
+        left = (now - started) / done * (total - done) if done else None
+        show(Progress(done=done, total=total, seconds_left=left, message=step.message))
+
+    def on_cancel() -> None:
+        if begun:
+            desk.try_post("cancelled", Facts.of(marker), render)
+
+    bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
+    prefix = settings.inputs.environment_prefix
+    options = applying.ApplyOptions(
+        environment=EnvironmentName.of(prefix, asked.number),
+        environment_prefix=prefix,
+        owner=owner(
+            settings.runner.repository,
+            number=asked.number,
+            head_sha=pull.head_sha,
+            run=str(settings.runner.run_id),
+        ),
+        plan_id=marker.plan,
+        reviewed=own.identity,
+        window=marker.window,
+        flags=flags_of(settings.inputs),
+        table_diff=settings.inputs.table_diff,
+    )
+    try:
+        return applying.apply(bench, options)
+    except Cancelled:
+        raise
+    except BotError as error:
+        failure = failure_of(error, "apply", desk.redactor)
+        return applying.failed_document(
+            failure, environment=options.environment, plan_id=marker.plan
+        )
+
+
+def _record(document: ApplyDocument, desk: Desk) -> int:
+    """What may be partial after a cancel: in files, summary and outputs, without asking GitHub.
+
+    The comment was marked while the worker had its last seconds; there is no time for more.
+    """
+    _keep(document, desk)
+    desk.result(
+        {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
+        _result(document),
+    )
+    return applying.exit_code(document)
+
+
+def _keep(document: ApplyDocument, desk: Desk) -> Render:
+    """Files, summary and the failure's annotation; gives what renders the document."""
+    phase = apply_phase(document.result)
+    review = desk.review_below()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_apply(document, context, budget, review=review)
+
+    desk.keep("apply", document, render, phase)
+    desk.summarise(render, phase)
+    if document.failure is not None:
+        desk.fail(document.failure)
+    return render
+
+
+def _result(document: ApplyDocument) -> dict[str, Any]:
+    """The output `result`."""
+    return {
+        "activity": "apply",
+        "result": document.result,
+        "reason_code": document.reason_code,
+        "plan_id": document.plan_id,
+        "exit_code": applying.exit_code(document),
+    }
+
+
+def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
+    """Files, summary and outputs first: a result must not be lost because GitHub is down."""
+    if document.reason_code == "plan_changed" and document.difference is None:
+        desk.template = replace(desk.template, refusal=_sets_gone(document))
+    render = _keep(document, desk)
+
+    def show() -> bool:
+        if _still_applied(marker) and document.result == "nothing_to_apply":
+            return True
+        if _still_applied(marker) and document.result == "refused":
+            why = document.failure.message if document.failure else "The apply was refused."
+            return _note(desk, "refused", why, document.plan_id)
+        phase = apply_phase(document.result)
+        return _may_show(marker) and desk.try_post(phase, Facts.of(marker), render)
+
+    desk.annotate(_differences(document, desk.settings))
+    posted = desk.conclude(
+        {
+            "decision": (marker.decision or "") if marker else "",
+            "reason-code": document.reason_code or document.result,
+            "plan-id": document.plan_id or (marker.plan if marker else None) or "",
+        },
+        _result(document),
+        show,
+    )
+    if posted and document.result in ("applied", "failed"):
+        _tell(desk, document)
+    return applying.exit_code(document)
+
+
+def _differences(
+    document: ApplyDocument, settings: Settings
+) -> list[tuple[str, str, str | None, int | None]]:
+    """Annotations for what the data diff found beyond `diff-tolerance`."""
+    limits = Limits(diff_tolerance=settings.inputs.diff_tolerance)
+    return [
+        ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
+        for risk in diff_risks(document.table_diff, limits)
+        if risk.severity in ("blocker", "high", "medium")
+    ]
+
+
+def _sets_gone(document: ApplyDocument) -> Refusal:
+    """The worker's refusal, and that nobody can say any more in what the plans differ."""
+    failure = document.failure
+    return Refusal(
+        reason_code="plan_changed",
+        message=failure.message if failure else "The plan is no longer the reviewed one.",
+        hint=failure.hint if failure else None,
+        reviewed_sets_gone=True,
+    )
+
+
+def _tell(desk: Desk, document: ApplyDocument) -> None:
+    built, views = totals(document.models), len(document.views)
+    missing = document.evidence_missing
+    summary = (
+        f"{words.count(built.tables, 'table')} built, "
+        f"{words.count(views, 'view')} {'resolves' if views == 1 else 'resolve'}."
+        + (f" Evidence not collected: {missing}." if missing else "")
+        if document.result == "applied"
+        else (document.failure.message if document.failure else "The apply failed.")
+    )
+    _note(desk, document.result, summary, document.plan_id)
+
+
+def _note(desk: Desk, result: ApplyResult, summary: str, plan_id: str | None) -> bool:
+    text = notice.apply_ended(
+        result,
+        summary,
+        replace(desk.template, phase=apply_phase(result)),
+        plan_id=plan_id,
+        comment_url=desk.comment_url,
+    )
+    return desk.try_note(text)

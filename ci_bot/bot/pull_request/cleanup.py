@@ -1,0 +1,202 @@
+"""A pull request is closed: its environment is removed before the job ends, and that is proven."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ci_bot.bot.comment import notice
+from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.outcome import render_cleanup
+from ci_bot.bot.github.port import GitHub, may_write, needed
+from ci_bot.bot.pull_request.failures import failure_of
+from ci_bot.bot.pull_request.publisher import Desk, Facts
+from ci_bot.bot.pull_request.request import read_command
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.comment_command import Cleanup as CleanupCommand
+from ci_bot.bot.trigger.inputs import Settings
+from ci_bot.bot.worker_calls import cleanup as cleaning
+from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.comment import Marker, Phase
+from ci_bot.contracts.environment import EnvironmentName
+from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
+
+
+def cleanup(
+    asked: job.Cleanup, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
+) -> int:
+    """Removes the environment, unless the pull request is open again; returns the exit code.
+
+    Raises:
+        BadInput: somebody has started it by hand, and there is no token to ask who that is.
+        Refused: the pull request is open, and who asks may not write.
+    """
+    merged = asked.merged
+    if asked.dispatched:
+        github = needed(github)
+        pull = github.get_pull(asked.number)
+        merged = pull.merged if not pull.open else None
+        if pull.open:
+            _check_person(asked, github)
+    elif github is not None and _is_open_again(asked.number, github):
+        return _leave(asked, desk)
+    return remove(
+        settings, desk, bench, number=asked.number, head_sha=asked.head_sha, merged=merged
+    )
+
+
+def remove(
+    settings: Settings,
+    desk: Desk,
+    bench: Bench,
+    *,
+    number: int,
+    head_sha: str | None,
+    merged: bool | None,
+) -> int:
+    """Removes the environment of a pull request that may lose it; returns the exit code.
+
+    Args:
+        merged: Whether it was merged; None where it is open or nobody knows.
+    """
+    desk.look()
+    prefix = settings.inputs.environment_prefix
+    options = cleaning.CleanupOptions(
+        environment=EnvironmentName.of(prefix, number),
+        environment_prefix=prefix,
+        owner=owner(
+            settings.runner.repository,
+            number=number,
+            head_sha=head_sha,
+            run=str(settings.runner.run_id),
+        ),
+        reclaim=settings.inputs.reclaim,
+        merged=merged,
+    )
+    document = _document(bench, options)
+    desk.template = replace(desk.template, merged=merged)
+    return publish(document, desk)
+
+
+def give_up(error: BotError, asked: job.Cleanup, desk: Desk) -> int:
+    """Reports a cleanup that ended before the worker was asked; returns the exit code."""
+    desk.look()
+    desk.template = replace(desk.template, merged=asked.merged)
+    document = cleaning.failed_document(
+        failure_of(error, "start", desk.redactor), environment=desk.template.environment
+    )
+    if isinstance(error, Refused):
+        # The environment is as it was, so the comment about it still holds.
+        desk.sticky = None
+    return publish(document, desk)
+
+
+def _is_open_again(number: int, github: GitHub) -> bool:
+    """Whether a pull request that was closed has been reopened since: this run may be a late one.
+
+    Where GitHub does not answer, the event is proof enough that it was closed.
+    """
+    try:
+        return github.get_pull(number).open
+    except Cancelled:
+        raise
+    except BotError:
+        return False
+
+
+def _leave(asked: job.Cleanup, desk: Desk) -> int:
+    """A reopened pull request keeps its environment, which may be newer than the closing."""
+    desk.commands.notice(
+        f"Pull request #{asked.number} is open again, so {desk.template.environment} stays."
+    )
+    desk.conclude(
+        {"reason-code": "reopened"},
+        {
+            "activity": "cleanup",
+            "result": "nothing_to_do",
+            "reason_code": "reopened",
+            "exit_code": EXIT_DONE,
+        },
+        lambda: False,
+    )
+    return EXIT_DONE
+
+
+def _check_person(asked: job.Cleanup, github: GitHub) -> None:
+    """The environment of an open pull request is removed only for somebody who may write."""
+    by = asked.asked_by or ""
+    if asked.comment_id is not None:
+        # The command's own job started this run, and that is nobody who has a permission.
+        by, _ = read_command(asked.comment_id, asked.number, CleanupCommand, github)
+    if not by or not may_write(github.permission(by)):
+        raise Refused(
+            f"Pull request #{asked.number} is open, and @{by or 'nobody'} may not write here.",
+            hint="Close the pull request, or ask somebody with write access.",
+            reason_code="permission",
+        )
+
+
+def _document(bench: Bench, options: cleaning.CleanupOptions) -> CleanupDocument:
+    try:
+        return cleaning.cleanup(bench, options)
+    except Cancelled:
+        raise
+    except BotError as error:
+        return cleaning.failed_document(
+            failure_of(error, "cleanup", bench.redactor), environment=options.environment
+        )
+
+
+def publish(document: CleanupDocument, desk: Desk) -> int:
+    """Files, summary and outputs, then the tombstone."""
+    done = document.result in ("removed", "nothing_to_do")
+    phase: Phase = "closed" if done else "cleanup_failed"
+    before = desk.before()
+    review = desk.earlier_review()
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_cleanup(document, context, budget, review=review)
+
+    code = cleaning.exit_code(document)
+    desk.keep("cleanup", document, render, phase)
+    desk.summarise(render, phase)
+    if document.failure is not None:
+        desk.fail(document.failure)
+    desk.conclude(
+        {"reason-code": document.failure.reason_code if document.failure else document.result},
+        {
+            "activity": "cleanup",
+            "result": document.result,
+            "existed": document.existed,
+            "views_dropped": len(document.views_dropped),
+            "tables_reclaimed": len(document.tables_reclaimed),
+            "tables_kept": len(document.tables_kept),
+            "left": len(document.leftovers) + len(document.foreign),
+            "exit_code": code,
+        },
+        lambda: _is_news(document, before) and desk.try_post(phase, Facts.of(before), render),
+    )
+    if not done:
+        _tell(desk, document)
+    return code
+
+
+def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
+    """Whether the comment has to change.
+
+    A pull request that never had an environment or a comment needs no tombstone, and one that has
+    its tombstone keeps it: it lists what was removed, and a second cleanup found nothing.
+    """
+    if document.result != "nothing_to_do":
+        return True
+    return before is not None and before.phase != "closed"
+
+
+def _tell(desk: Desk, document: CleanupDocument) -> None:
+    summary = document.failure.message if document.failure else "The cleanup is incomplete."
+    text = notice.cleanup_failed(
+        summary,
+        replace(desk.template, phase="cleanup_failed"),
+        comment_url=desk.comment_url,
+    )
+    desk.try_note(text)

@@ -1,0 +1,225 @@
+"""Posts the report of a fork's review, which could not comment itself (`workflow_run`).
+
+That review ran the fork's code, and its workflow file was the fork's as well, so its artifact may
+hold anything. Nothing is checked out here, and nothing of the artifact is executed or shown as it
+is: one file is read up to a limit, must be a report by its schema, and must be about the commit
+that GitHub names for the run. Which pull request that is, and with it the environment's name, is
+asked of GitHub and never taken from the artifact. The comment is rendered anew with our templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
+
+from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_json
+from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.github.artifact import read_member
+from ci_bot.bot.github.port import GitHub, NotFound, PullRequest
+from ci_bot.bot.github.sticky import Published
+from ci_bot.bot.pull_request.publisher import Desk, Facts, desk_for
+from ci_bot.bot.pull_request.review import gate
+from ci_bot.bot.terminal.local import review_phase
+from ci_bot.bot.trigger import job
+from ci_bot.contracts.documents.report import Report
+from ci_bot.errors import EXIT_DONE, Refused
+
+ARTIFACT = "ci-bot-report"
+MEMBER = "report.json"
+# A review of a thousand changed models is about 3 MB of JSON, and a tenth of that compressed.
+MAX_ARCHIVE_BYTES = 8 * 1024 * 1024
+MAX_REPORT_BYTES = 16 * 1024 * 1024
+_UNTRUSTED = "The report comes from a run that had no secrets and may not comment."
+_MADE_THERE = (
+    "This report was computed in the pull request's own run, by code that the pull request can "
+    "change."
+)
+
+
+class _NothingToPost(Exception):
+    """Why there is nothing to do, as a sentence. Not a failure."""
+
+
+def post(asked: job.PostForkReport, desk: Desk, github: GitHub) -> int:
+    """Posts the report; returns the exit code.
+
+    Raises:
+        Refused: the artifact is not one that can be believed, or it is not clear whose it is.
+        BotError: GitHub did not answer.
+    """
+    try:
+        pull = resolve(asked, github)
+        report = read_report(asked, github)
+    except _NothingToPost as reason:
+        desk.commands.notice(str(reason))
+        desk.outputs.set("reason-code", "nothing_to_post")
+        return EXIT_DONE
+    mine = desk_for(desk, pull.number)
+    report = desk.redactor.document(report)
+    report = rewritten(report, pull, mine, _untouched(report, pull, mine, github))
+    return _publish(report, asked, pull, mine)
+
+
+def resolve(asked: job.PostForkReport, github: GitHub) -> PullRequest:
+    """The one open pull request with this head, by GitHub's word.
+
+    Raises:
+        Refused: several pull requests share the head, so the report may be about either.
+    """
+    owner = asked.head_repository.partition("/")[0] if asked.head_repository else None
+    head = f"{owner}:{asked.head_branch}" if owner and asked.head_branch else None
+    found = github.pulls_for_sha(asked.head_sha, head=head)
+    if asked.head_repository is not None:
+        same = asked.head_repository.lower()
+        found = [pull for pull in found if (pull.head_repository or "").lower() == same]
+    if not found:
+        raise _NothingToPost(
+            f"No open pull request has the commit {asked.head_sha[:7]} as its head any more, so "
+            "there is nothing to post. Each push is reviewed by itself."
+        )
+    if len(found) > 1:
+        numbers = ", ".join(f"#{pull.number}" for pull in found)
+        raise Refused(
+            f"The pull requests {numbers} have the same head, so it is not clear which of them the "
+            "report is about.",
+            hint="Read the report in the step summary of its own run.",
+            reason_code="ambiguous_head",
+        )
+    pull = found[0]
+    if not pull.fork and not pull.is_dependabot:
+        # A branch may be called like one of Dependabot's.
+        raise _NothingToPost(
+            f"Pull request #{pull.number} is from this repository; its review has commented itself."
+        )
+    return pull
+
+
+def read_report(asked: job.PostForkReport, github: GitHub) -> Report:
+    """The report in the run's artifact, as far as that can be believed.
+
+    Raises:
+        Refused: it cannot be.
+    """
+    try:
+        archive = github.download_artifact(asked.run_id, ARTIFACT, max_bytes=MAX_ARCHIVE_BYTES)
+    except NotFound as error:
+        raise _NothingToPost(
+            f"The run {asked.run_id} has left no report. {error.hint or ''}".strip()
+        ) from error
+    # Beside the report lies its Markdown form. It is never read.
+    content = read_member(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
+    try:
+        check_json(content)
+        report = Report.model_validate_json(content)
+    except AnswerRefusedError as why:
+        raise _refused(str(why)) from None
+    except (ValidationError, ValueError, RecursionError):
+        raise _refused("it is no report of this version") from None
+    if report.head_sha != asked.head_sha:
+        raise _refused("it is about another commit than its run")
+    return report
+
+
+def rewritten(report: Report, pull: PullRequest, desk: Desk, untouched: bool) -> Report:
+    """The report with our own facts in the place of its claims.
+
+    Args:
+        untouched: GitHub says that the pull request changes no file of the project, so that "no
+            changes" can be believed.
+    """
+    environment = desk.template.environment
+    decision, reasons = report.decision, list(report.reasons)
+    if decision == "go" or (decision == "no_changes" and not untouched):
+        decision, reasons = "review", [_MADE_THERE, *reasons]
+    inputs = desk.settings.inputs
+    return report.model_copy(
+        update={
+            "environment": environment,
+            "base_sha": pull.base_sha,
+            "merge_sha": None,
+            "project": report.project.model_copy(
+                update={"paths": list(inputs.project), "gateway": inputs.gateway}
+            ),
+            "identity": None,
+            "plan_id": None,
+            "appliable": False,
+            "not_appliable_because": "Plans of a fork are reviewed, never applied."
+            if pull.fork
+            else "It was compared with the base branch; review it with prod's state first.",
+            "baseline": "base-branch",
+            "decision": decision,
+            "reasons": reasons,
+            "notes": [_MADE_THERE, *report.notes],
+        }
+    )
+
+
+def _untouched(report: Report, pull: PullRequest, desk: Desk, github: GitHub) -> bool:
+    """Whether GitHub's list of changed files bears out that nothing of the project changed."""
+    if report.decision != "no_changes":
+        return False
+    files = github.changed_files(pull.number)
+    return files is not None and not _inside(files, desk.settings.inputs.project)
+
+
+def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
+    roots = [PurePosixPath(project) for project in projects]
+    return [
+        file for file in files if any(PurePosixPath(file).is_relative_to(root) for root in roots)
+    ]
+
+
+def _publish(report: Report, asked: job.PostForkReport, pull: PullRequest, desk: Desk) -> int:
+    runner = desk.settings.runner
+    review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{asked.run_id}"
+    desk.template = replace(
+        desk.template,
+        conditions=gate(report, untrusted=_UNTRUSTED),
+        fork=True,
+        base_name=pull.base_ref,
+        run_url=review_run,
+        report_url=f"{review_run}#artifacts",
+    )
+    phase = review_phase(report)
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(report, context, budget)
+
+    desk.summarise(render, phase)
+    facts = Facts(
+        head=asked.head_sha,
+        base=pull.base_sha,
+        # No plan, no window and no artifact: nothing that an apply could ever start from.
+        decision=report.decision,
+    )
+    desk.conclude(
+        {
+            "decision": report.decision,
+            "reason-code": report.failure.reason_code if report.failure else report.decision,
+        },
+        {
+            "activity": "fork-report",
+            "decision": report.decision,
+            "pr_number": pull.number,
+            "changes": len(report.changes),
+        },
+        lambda: _posted(desk.post(phase, facts, render, current_head=pull.head_sha)),
+    )
+    return EXIT_DONE
+
+
+def _posted(published: Published | None) -> bool:
+    return published is not None and published.action != "superseded"
+
+
+def _refused(why: str) -> Refused:
+    return Refused(
+        f"The report that the other run left is not posted: {why}.",
+        hint="Nothing of it was believed. Its own run has the log; running that again leaves a "
+        "fresh report.",
+        reason_code="report_refused",
+    )

@@ -1,0 +1,321 @@
+"""One run's voice: the sticky comment, the step summary, the outputs, and the report's files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ci_bot.bot.comment.carry import carried
+from ci_bot.bot.comment.context import Carried, CommentContext, Rendered
+from ci_bot.bot.comment.report import Review
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.github.sticky import Published, Sticky
+from ci_bot.bot.github.sticky_rules import Found
+from ci_bot.bot.report_files import write_within
+from ci_bot.bot.runner.step_files import Outputs, StepSummary
+from ci_bot.bot.runner.workflow_commands import Commands
+from ci_bot.bot.trigger.inputs import Settings
+from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure, PlanId
+from ci_bot.contracts.documents.comment import Marker, Phase, PlanHistoryEntry
+from ci_bot.contracts.documents.plan import Decision, Window
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.environment import EnvironmentName
+from ci_bot.errors import BotError, Cancelled
+from ci_bot.machine import Surroundings
+from ci_bot.secrets import Redactor
+
+COMMENT_BYTES = 60_000
+SUMMARY_BYTES = 1_000_000
+# Not hidden: actions/upload-artifact leaves hidden directories out.
+REPORT_DIRECTORY = "ci-bot-report"
+MAX_HISTORY = 20
+_MAX_ANNOTATIONS = 10
+
+Render = Callable[[CommentContext, int | None], Rendered]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the marker says of the plan that the comment shows; null where there is none."""
+
+    head: str | None = None
+    base: str | None = None
+    merge: str | None = None
+    plan: PlanId | None = None
+    window: Window | None = None
+    decision: Decision | None = None
+    report_sha256: str | None = None
+
+    @classmethod
+    def of(cls, marker: Marker | None) -> Facts:
+        """The facts that an earlier run wrote."""
+        if marker is None:
+            return cls()
+        return cls(
+            head=marker.head,
+            base=marker.base,
+            merge=marker.merge,
+            plan=marker.plan,
+            window=marker.window,
+            decision=marker.decision,
+            report_sha256=marker.report_sha256,
+        )
+
+
+@dataclass
+class Desk:
+    """Writes for one pull request and project. `sticky` is None where nothing may be written.
+
+    `own_review` is a review that this run has made of what it is about.
+    """
+
+    settings: Settings
+    around: Surroundings
+    commands: Commands
+    outputs: Outputs
+    summary: StepSummary
+    redactor: Redactor
+    number: int | None
+    github: GitHub | None
+    sticky: Sticky | None
+    template: CommentContext
+    key: str
+    comment_url: str | None = None
+    report_run: int | None = None
+    own_review: Report | None = None
+    _first: Marker | None = None
+
+    def before(self) -> Marker | None:
+        """What an earlier run left in our comment, None where there is no such comment.
+
+        Raises:
+            BotError: GitHub did not say.
+        """
+        found = self._find()
+        return found.marker if found else None
+
+    def look(self) -> Marker | None:
+        """`before`, for work that is done without GitHub as well: then the comment is given up."""
+        try:
+            return self.before()
+        except Cancelled:
+            raise
+        except BotError as error:
+            self.sticky = None
+            self.warn("The comment cannot be read, so it stays as it is", error)
+            return None
+
+    def earlier_review(self) -> Carried | None:
+        """The review in our comment, to be kept below another state."""
+        found = self._find()
+        earlier = carried(found.comment.body, found.marker) if found else None
+        # Its secrets were taken out when it was made, but this run may know more than that one.
+        return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
+
+    def review_below(self) -> Review:
+        """The review to show below another state: this run's own, else the one in our comment."""
+        return self.own_review or self.earlier_review()
+
+    def _find(self) -> Found | None:
+        found = self.sticky.find() if self.sticky else None
+        if found is not None and self._first is None:
+            self._first = found.marker
+        return found
+
+    def post(
+        self,
+        phase: Phase,
+        facts: Facts,
+        render: Render,
+        *,
+        current_head: str | None = None,
+        **extra: Any,
+    ) -> Published | None:
+        """Makes the comment show `phase`; None where no comment may be written."""
+        if self.sticky is None or self.number is None:
+            return None
+        before = self.before()
+        context = replace(self.template, phase=phase, now=self.around.timestamp(), **extra)
+        marker = self._marker(phase, facts, before)
+        shown = render(replace(context, marker=marker), COMMENT_BYTES)
+        if shown.cut:
+            # The cuts stand in the marker, which is a part of what is rendered; its length then
+            # differs by those few names, for which the budget has room.
+            marker = marker.model_copy(update={"cut": shown.cut})
+            shown = render(replace(context, marker=marker), COMMENT_BYTES)
+        published = self.sticky.publish(shown.text, current_head=current_head)
+        self.comment_url = published.comment.url
+        return published
+
+    def _marker(self, phase: Phase, facts: Facts, before: Marker | None) -> Marker:
+        runner = self.settings.runner
+        history = list(before.history) if before else []
+        if before is not None and before.plan is not None and before.plan != facts.plan:
+            # This run's own "planning" repeats the facts of the plan before it, and not its time.
+            same = self._first is not None and self._first.plan == before.plan
+            made = self._first if same and self._first is not None else before
+            history.append(
+                PlanHistoryEntry(
+                    at=made.valid_at,
+                    head=made.head,
+                    plan=made.plan,
+                    decision=made.decision,
+                    run=str(made.run_id),
+                )
+            )
+        return Marker(
+            key=self.key,
+            pr=self.number or 0,
+            head=facts.head,
+            base=facts.base,
+            merge=facts.merge,
+            env=self.template.environment,
+            plan=facts.plan,
+            window=facts.window,
+            phase=phase,
+            decision=facts.decision,
+            run_id=runner.run_id,
+            attempt=runner.run_attempt,
+            valid_at=self.around.timestamp(),
+            report_sha256=facts.report_sha256,
+            report_run=self.report_run
+            or (before.report_run if before and facts.report_sha256 else None),
+            history=history[-MAX_HISTORY:],
+        )
+
+    def note(self, text: str) -> None:
+        """A short new comment; people are notified of it, unlike of an edit."""
+        if self.sticky is not None:
+            self.sticky.note(text)
+
+    def keep(self, name: str, document: Contract, render: Render, phase: Phase) -> str | None:
+        """Writes the complete files; returns the SHA-256 of the JSON file.
+
+        None where they could not be written: that is said in an annotation, and all else goes on.
+        """
+        context = replace(self.template, phase=phase, now=self.around.timestamp())
+        markdown = render(context, None).text
+        workspace = Path(self.settings.runner.workspace)
+        try:
+            content = write_within(workspace, REPORT_DIRECTORY, name, document, markdown)
+        except BotError as error:
+            self.warn("The report has no files", error)
+            return None
+        self.outputs.set("report-path", REPORT_DIRECTORY)
+        return hashlib.sha256(content).hexdigest()
+
+    def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
+        """The same text as the comment, with more room, in the step's summary."""
+        context = replace(self.template, phase=phase, now=self.around.timestamp(), **extra)
+        self.summary.write(render(context, SUMMARY_BYTES).text)
+
+    def conclude(
+        self, values: Mapping[str, str], document: Mapping[str, Any], post: Callable[[], bool]
+    ) -> bool:
+        """Sets the outputs of the step and posts; returns whether the comment shows the result.
+
+        The outputs come first: a result must not be lost because GitHub is down, or because the
+        job is stopped while we wait for it. Of an output that is set twice the last value counts.
+        """
+        self.result(values, {**document, "reported": False})
+        posted = post()
+        if posted:
+            self.result({}, {**document, "reported": True})
+        return posted
+
+    def result(self, values: Mapping[str, str], document: Mapping[str, Any]) -> None:
+        """Sets the outputs of the step."""
+        self.outputs.set("environment", self.template.environment)
+        for name, value in values.items():
+            self.outputs.set(name, value)
+        if self.comment_url:
+            self.outputs.set("comment-url", self.comment_url)
+        self.outputs.set_json("result", {"schema_version": SCHEMA_VERSION, **document})
+
+    def annotate(self, findings: list[tuple[str, str, str | None, int | None]]) -> None:
+        """At most ten annotations (level, message, file, line), in the order given."""
+        for level, message, path, line in findings[:_MAX_ANNOTATIONS]:
+            place = {"file": path, "line": line} if path else {}
+            write = self.commands.error if level == "error" else self.commands.warning
+            write(message, **place)
+
+    def fail(self, failure: Failure) -> None:
+        """The failure as an annotation: what is wrong, where, and what to do next."""
+        text = f"{failure.message} {failure.hint or ''}".strip()
+        self.annotate([("error", text, failure.path, failure.line)])
+
+    def warn(self, what: str, error: BotError) -> None:
+        """An annotation for something that did not stop the run."""
+        text = f"{what}: {error.message} {error.hint or ''}".strip()
+        self.commands.warning(text)
+
+    def try_note(self, text: str) -> bool:
+        """`note`, where a failure must not lose what is already done; whether it was written."""
+        try:
+            self.note(text)
+        except Cancelled:
+            raise
+        except BotError as error:
+            self.warn("No note could be written", error)
+            return False
+        return self.sticky is not None
+
+    def try_post(self, *arguments: Any, **extra: Any) -> bool:
+        """`post`, where a failure must not lose what is already done; says it in an annotation.
+
+        Returns:
+            Whether the comment shows this now; False where no comment may be written, and where a
+            newer run's facts stand in it.
+        """
+        try:
+            published = self.post(*arguments, **extra)
+        except Cancelled:
+            raise
+        except BotError as error:
+            self.warn("The comment could not be updated", error)
+            return False
+        return published is not None and published.action != "superseded"
+
+
+def project_key(settings: Settings) -> str:
+    """What tells the comments of several projects in one repository apart."""
+    name = "+".join(settings.inputs.project)
+    if name == ".":
+        name = settings.runner.repository.rpartition("/")[2]
+    return f"{name}/{settings.inputs.gateway}" if settings.inputs.gateway else name
+
+
+def template(settings: Settings, number: int | None, around: Surroundings) -> CommentContext:
+    """The context that all states of this run's comment share."""
+    runner = settings.runner
+    return CommentContext(
+        project=project_key(settings),
+        environment=EnvironmentName.of(settings.inputs.environment_prefix, number or 0),
+        now=around.timestamp(),
+        phase="planning",
+        repository=runner.repository,
+        server_url=runner.server_url,
+        pr_number=number,
+        run_url=runner.run_url,
+        report_url=f"{runner.run_url}#artifacts" if runner.run_url else None,
+        apply_workflow="apply.yml",
+    )
+
+
+def desk_for(desk: Desk, number: int) -> Desk:
+    """A desk for another pull request, in a run whose event names none (sweep, fork report)."""
+    github = desk.github
+    return replace(
+        desk,
+        number=number,
+        sticky=Sticky(github, number=number, key=desk.key, monotonic=desk.around.monotonic)
+        if github is not None
+        else None,
+        template=template(desk.settings, number, desk.around),
+        comment_url=None,
+        report_run=None,
+        _first=None,
+    )

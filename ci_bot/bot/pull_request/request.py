@@ -1,0 +1,31 @@
+"""The comment that asked for a run, read again: what was dispatched may not be what was written."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.trigger.comment_command import Apply, Cleanup, parse_command
+from ci_bot.errors import Refused
+
+Asked = TypeVar("Asked", Apply, Cleanup)
+
+
+def read_command(
+    comment_id: int, number: int, kind: type[Asked], github: GitHub
+) -> tuple[str, Asked]:
+    """Author and command of a comment; whoever started this run, it is the author who counts.
+
+    Raises:
+        Refused: it is on another pull request, was edited, or is no command of this kind.
+    """
+    comment = github.get_comment(comment_id)
+    command = parse_command(comment.body)
+    if comment.number != number or comment.edited or not isinstance(command, kind):
+        raise Refused(
+            f"Comment {comment_id} is not an unedited {kind.__name__.lower()} command on pull "
+            f"request #{number}.",
+            hint="Write the command again, as a new comment.",
+            reason_code="bad_comment",
+        )
+    return comment.author, command

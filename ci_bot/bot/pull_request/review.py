@@ -1,0 +1,282 @@
+"""A pull request is opened or pushed to: one comment with a decision, and nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ci_bot.bot.comment import notice
+from ci_bot.bot.comment.context import CommentContext, Condition, Rendered
+from ci_bot.bot.comment.report import render_planning, render_review
+from ci_bot.bot.decision import FAILURE_RISKS, Limits
+from ci_bot.bot.decision import exit_code as decision_exit_code
+from ci_bot.bot.github.port import GitHub, PullRequest, needed
+from ci_bot.bot.pull_request.failures import failure_of
+from ci_bot.bot.pull_request.publisher import Desk, Facts
+from ci_bot.bot.terminal.local import review_phase
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.inputs import Inputs, Settings
+from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.errors import BotError, Cancelled, Refused
+
+
+def flags_of(inputs: Inputs) -> PlanFlags:
+    """The plan's options among the action's inputs."""
+    return PlanFlags(
+        forward_only=inputs.forward_only,
+        min_intervals=inputs.min_intervals,
+        preview_start=inputs.preview_start,
+        select_models=sorted(inputs.select_model),
+        restate_models=sorted(inputs.restate_model),
+        allow_destructive=sorted(inputs.allow_destructive),
+    )
+
+
+def review(
+    asked: job.Review, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
+) -> int:
+    """Reviews a pull request; returns the exit code.
+
+    Raises:
+        BadInput: somebody has started it by hand, and there is no token to ask whose code it is.
+        Refused: it is not this repository's, or not what is checked out.
+    """
+    pull = None
+    if asked.dispatched and asked.number is not None:
+        pull = needed(github).get_pull(asked.number, settle=True)
+        check_dispatched(pull, checked_out(bench))
+    commits = commits_of(asked, pull, bench)
+    before = desk.look()
+    if desk.sticky is not None:
+        desk.template = replace(desk.template, new_head=commits.head)
+        earlier = desk.earlier_review()
+        desk.try_post(
+            "planning",
+            Facts.of(before),
+            lambda context, budget: render_planning(context, budget, review=earlier),
+            current_head=commits.head,
+        )
+    report = make_report(asked, settings, desk, bench, commits=commits, pull=pull)
+    return publish(report, asked, settings, desk)
+
+
+def give_up(error: BotError, asked: job.Review, settings: Settings, desk: Desk) -> int:
+    """Reports a review that ended before the worker was asked; returns the exit code."""
+    desk.look()
+    report = reviewing.failed_report(
+        failure_of(error, "start", desk.redactor),
+        _options(
+            asked,
+            settings,
+            desk,
+            reviewing.Commits(head=asked.head_sha, base=asked.base_sha, merge=asked.merge_sha),
+            pull=None,
+        ),
+        projects=settings.inputs.project,
+        gateway=settings.inputs.gateway,
+        planned_at=desk.around.timestamp(),
+    )
+    return publish(report, asked, settings, desk)
+
+
+def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
+    """A dispatched run has the repository's secrets, and no event that vouches for its checkout.
+
+    Raises:
+        Refused: the code is a fork's, or it is not the pull request's.
+    """
+    if pull.fork:
+        raise Refused(
+            f"Pull request #{pull.number} comes from a fork, and this run has secrets that a "
+            "fork's code must not see.",
+            hint="A fork is reviewed by the `pull_request` event, which has none.",
+            reason_code="fork",
+        )
+    if pull.head_sha not in checked_out:
+        raise Refused(
+            "The workspace does not hold the merge commit of this pull request.",
+            hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
+            reason_code="wrong_checkout",
+        )
+
+
+def checked_out(bench: Bench) -> tuple[str, ...]:
+    """Base and head, where the workspace holds a test merge commit."""
+    return tuple(bench.git.parents(bench.git.head()))
+
+
+def commits_of(asked: job.Review, pull: PullRequest | None, bench: Bench) -> reviewing.Commits:
+    """Head, base and merge commit; the base is the merge commit's own first parent."""
+    head = asked.head_sha or (pull.head_sha if pull else None)
+    base = asked.base_sha or (pull.base_sha if pull else None)
+    merge = asked.merge_sha or (pull.merge_sha if pull else None)
+    if merge is not None and bench.git.has(merge):
+        parents = bench.git.parents(merge)
+        base = parents[0] if parents else base
+    return reviewing.Commits(head=head, base=base, merge=merge)
+
+
+def make_report(
+    asked: job.Review,
+    settings: Settings,
+    desk: Desk,
+    bench: Bench,
+    *,
+    commits: reviewing.Commits,
+    pull: PullRequest | None,
+) -> Report:
+    """The report, also where the worker failed: then it holds the failure."""
+    options = _options(asked, settings, desk, commits, pull)
+    try:
+        return reviewing.review(bench, options, planned_at=desk.around.timestamp())
+    except Cancelled:
+        raise
+    except BotError as error:
+        return reviewing.failed_report(
+            failure_of(error, "plan", bench.redactor),
+            options,
+            projects=bench.projects,
+            gateway=bench.gateway,
+            planned_at=desk.around.timestamp(),
+        )
+
+
+def _options(
+    asked: job.Review,
+    settings: Settings,
+    desk: Desk,
+    commits: reviewing.Commits,
+    pull: PullRequest | None,
+) -> reviewing.ReviewOptions:
+    inputs = settings.inputs
+    return reviewing.ReviewOptions(
+        environment=desk.template.environment,
+        owner=owner(settings.runner.repository, number=asked.number, head_sha=commits.head),
+        commits=commits,
+        baseline="base-branch" if asked.untrusted else inputs.baseline,
+        flags=flags_of(inputs),
+        start=inputs.start,
+        end=inputs.end,
+        limits=Limits(
+            max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
+        ),
+        executor_hour_price=inputs.executor_hour_price,
+        conflict=pull is not None and pull.mergeable is False,
+        fork=asked.untrusted is not None,
+        python_path=inputs.python_path,
+    )
+
+
+def publish(report: Report, asked: job.Review, settings: Settings, desk: Desk) -> int:
+    """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
+    phase = review_phase(report)
+    before = desk.before()
+    desk.template = replace(
+        desk.template,
+        conditions=gate(report, untrusted=asked.untrusted),
+        fork=asked.untrusted is not None,
+        new_head=None,
+    )
+    last_good = desk.earlier_review() if report.failure is not None else None
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(report, context, budget, last_good=last_good)
+
+    digest = desk.keep("report", report, render, phase)
+    desk.report_run = settings.runner.run_id or None
+    desk.summarise(render, phase)
+    facts = Facts(
+        head=report.head_sha,
+        base=report.base_sha,
+        merge=report.merge_sha,
+        plan=report.plan_id,
+        window=report.identity.window if report.identity else None,
+        decision=report.decision,
+        report_sha256=digest,
+    )
+    _annotate(report, desk)
+    code = exit_code(report, settings.inputs)
+    posted = desk.conclude(
+        {
+            "decision": report.decision,
+            "reason-code": report.failure.reason_code if report.failure else report.decision,
+            "plan-id": report.plan_id or "",
+            "blockers": str(sum(risk.severity == "blocker" for risk in report.risks)),
+        },
+        {
+            "activity": "review",
+            "decision": report.decision,
+            "plan_id": report.plan_id,
+            "changes": len(report.changes),
+            "exit_code": code,
+        },
+        lambda: desk.try_post(phase, facts, render, current_head=report.head_sha),
+    )
+    moved = before is not None and before.decision not in (None, report.decision)
+    if posted and before is not None and moved:
+        _tell(desk, before, report)
+    return code
+
+
+def _annotate(report: Report, desk: Desk) -> None:
+    """The failure where there is one, which says more than the risk that stands for it."""
+    if report.failure is not None:
+        desk.fail(report.failure)
+    if report.state_failure is not None:
+        why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
+        text = f"Compared with the base branch, because prod's state was not read: {why}"
+        desk.annotate([("warning", text, None, None)])
+    desk.annotate(
+        [
+            (
+                "error" if risk.severity == "blocker" else "warning",
+                f"{risk.rule}: {risk.evidence}",
+                risk.path,
+                risk.line,
+            )
+            for risk in report.risks
+            if risk.severity in ("blocker", "high", "medium")
+            and not (report.failure is not None and risk.rule in FAILURE_RISKS)
+        ]
+    )
+
+
+def _tell(desk: Desk, before: Marker, report: Report) -> None:
+    if before.decision is None:
+        return
+    summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
+    text = notice.decision_changed(
+        before.decision,
+        report.decision,
+        summary,
+        replace(desk.template, phase="planned"),
+        head=report.head_sha,
+        comment_url=desk.comment_url,
+    )
+    desk.try_note(text)
+
+
+def exit_code(report: Report, inputs: Inputs) -> int:
+    """A failed plan has its own exit code, whatever `fail-on` says; else the decision's."""
+    if report.failure is not None:
+        return report.failure.exit_code
+    return decision_exit_code(report.decision, inputs.fail_on)
+
+
+def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:
+    """What an apply of this plan still needs, shown before anybody asks for it."""
+    no_blocker = report.decision != "no_go"
+    return (
+        Condition(label="planned with prod's state", met=report.baseline == "state"),
+        Condition(label="a change to apply", met=report.plan_id is not None),
+        Condition(
+            label="no blocker",
+            met=no_blocker,
+            next_command=None if no_blocker else "fix the blockers and push",
+        ),
+        Condition(label="not from a fork", met=untrusted is None),
+    )

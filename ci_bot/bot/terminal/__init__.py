@@ -1,0 +1,1 @@
+"""The commands of a laptop, and their words on a terminal."""

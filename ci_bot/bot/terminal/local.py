@@ -1,0 +1,349 @@
+"""The activities on a laptop: options of the command line in, a report on the terminal out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ci_bot.bot.cage.variables import redactor_of
+from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
+from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
+from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.outcome import render_apply, render_cleanup
+from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.decision import exit_code as decision_exit_code
+from ci_bot.bot.report_files import Format, check_output, write_files
+from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.values import shown
+from ci_bot.bot.worker_calls import apply as applying
+from ci_bot.bot.worker_calls import cleanup as cleaning
+from ci_bot.bot.worker_calls.client import (
+    Bench,
+    BenchOptions,
+    Listener,
+    open_bench,
+    owner,
+    relative_projects,
+    run_owner,
+)
+from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.comment import Phase
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.messages import BaselineChoice, Progress
+from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
+from ci_bot.machine import Surroundings
+from ci_bot.secrets.environment import from_dotenv
+
+
+def review_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    baseline: BaselineChoice,
+    base_ref: str | None,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+    output: str | None,
+    form: Format,
+) -> int:
+    """`ci-bot review`."""
+    _check(around, output)
+    if baseline == "base-branch" and base_ref is None:
+        raise BadInput(
+            "`--baseline base-branch` compares with a branch, and `--base-ref` names none.",
+            hint="Add the branch that this change is to be merged into, for example "
+            "`--base-ref origin/main`.",
+            reason_code="no_base",
+        )
+    with local_bench(
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as bench:
+        commits = local_commits(bench, base_ref)
+        report = reviewing.review(
+            bench,
+            reviewing.ReviewOptions(
+                environment=environment,
+                owner=owner(run_owner(None, origin_of(bench))),
+                commits=commits,
+                baseline=baseline,
+                python_path=tuple(bench.python_path),
+            ),
+            planned_at=around.timestamp(),
+        )
+        raise_bad_input(report.failure)
+        context = _context(around, bench, environment, review_phase(report))
+
+        def render(budget: int | None) -> str:
+            return render_review(report, context, budget).text
+
+        _show(around, bench, "report", report, render, output, form)
+    if report.failure is not None:
+        return report.failure.exit_code
+    return decision_exit_code(report.decision)
+
+
+def apply_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    plan_id: str | None,
+    restate_models: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    min_intervals: int,
+    select_models: tuple[str, ...],
+    forward_only: bool,
+    include_unmodified: bool,
+    allow_destructive: tuple[str, ...],
+    python_path: tuple[str, ...],
+    claim: bool,
+    worker_env: str,
+    timeout_minutes: int,
+    output: str | None,
+    form: Format,
+) -> int:
+    """`ci-bot apply`."""
+    _check(around, output)
+    with local_bench(
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as bench:
+        document = applying.apply(
+            bench,
+            applying.ApplyOptions(
+                environment=environment,
+                owner=owner(run_owner(None, origin_of(bench))),
+                claim=claim,
+                plan_id=plan_id,
+                flags=PlanFlags(
+                    forward_only=forward_only,
+                    include_unmodified=include_unmodified,
+                    min_intervals=min_intervals,
+                    select_models=list(select_models),
+                    restate_models=list(restate_models),
+                    allow_destructive=list(allow_destructive),
+                ),
+                start=start,
+                end=end,
+            ),
+        )
+        raise_bad_input(document.failure)
+        context = _context(around, bench, environment, apply_phase(document.result))
+
+        def render(budget: int | None) -> str:
+            return render_apply(document, context, budget).text
+
+        _show(around, bench, "apply", document, render, output, form)
+    return applying.exit_code(document)
+
+
+def cleanup_locally(
+    around: Surroundings,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    environment_prefix: str,
+    reclaim: str,
+    merged: bool | None,
+    python_path: tuple[str, ...],
+    claim: bool,
+    worker_env: str,
+    timeout_minutes: int,
+    output: str | None,
+    form: Format,
+) -> int:
+    """`ci-bot cleanup`."""
+    _check(around, output)
+    with local_bench(
+        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as bench:
+        document = cleaning.cleanup(
+            bench,
+            cleaning.CleanupOptions(
+                environment=environment,
+                environment_prefix=environment_prefix,
+                owner=owner(run_owner(None, origin_of(bench))),
+                reclaim=reclaim,  # type: ignore[arg-type]  # click offers its three values only
+                merged=merged,
+                claim=claim,
+            ),
+        )
+        raise_bad_input(document.failure)
+        done = document.result in ("removed", "nothing_to_do")
+        context = _context(around, bench, environment, "closed" if done else "cleanup_failed")
+
+        def render(budget: int | None) -> str:
+            return render_cleanup(document, context, budget).text
+
+        _show(around, bench, "cleanup", document, render, output, form)
+    return cleaning.exit_code(document)
+
+
+def review_phase(report: Report) -> Phase:
+    """The state of the comment that a review ends in."""
+    if report.failure is not None:
+        return "plan_failed"
+    return "no_changes" if report.decision == "no_changes" else "planned"
+
+
+def apply_phase(result: str) -> Phase:
+    """The state of the comment that an apply ends in."""
+    phases: dict[str, Phase] = {
+        "applied": "applied",
+        "nothing_to_apply": "applied",
+        "refused": "refused",
+        "cancelled": "cancelled",
+    }
+    return phases.get(result, "apply_failed")
+
+
+def raise_bad_input(failure: Failure | None) -> None:
+    """Where input was wrong nothing was looked at, so there is nothing to report or to decide.
+
+    Raises:
+        BadInput: the failure, if it is one of that kind.
+    """
+    if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
+        raise BadInput(
+            failure.message,
+            hint=failure.hint,
+            reason_code=failure.reason_code,
+            path=failure.path,
+            line=failure.line,
+        )
+
+
+def local_commits(bench: Bench, base_ref: str | None) -> reviewing.Commits:
+    """The commits of a laptop's checkout; none of them is needed for a review against state.
+
+    Raises:
+        BadInput: there is no such base.
+    """
+    try:
+        head = bench.git.head()
+    except BadInput as error:
+        if base_ref is not None:
+            raise BadInput(
+                f"There is no git repository with a commit here, so `--base-ref` {shown(base_ref)} "
+                "names nothing.",
+                hint="Leave it out, or commit first.",
+                reason_code="no_commit",
+            ) from error
+        return reviewing.Commits()
+    base = bench.git.resolve(base_ref) if base_ref else None
+    return reviewing.Commits(head=head, base=base)
+
+
+def origin_of(bench: Bench) -> str | None:
+    """The URL of the repository's origin, None outside of a repository."""
+    try:
+        return bench.git.origin()
+    except BotError:
+        return None
+
+
+@contextmanager
+def local_bench(
+    around: Surroundings,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    worker_env: str,
+    python_path: tuple[str, ...],
+    *,
+    timeout_minutes: int,
+    secrets: tuple[str, ...] = (),
+) -> Iterator[Bench]:
+    """A bench on projects of the user's own; `secrets` are what the worker must not see."""
+    root, relative = relative_projects(projects, around.directory)
+    cancel = CancelToken(clock=around.monotonic)
+
+    def log_line(line: str) -> None:
+        print(line, file=around.log)
+
+    def traceback(lines: list[str]) -> None:
+        if around.verbose:
+            print(*lines, sep="\n", file=around.log)
+
+    log = TracebackFilter(on_line=log_line, on_traceback=traceback)
+
+    def progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        print(f"{step.phase}{count}: {step.message}", file=around.log, flush=True)
+
+    redactor = redactor_of(
+        around.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+    )
+    options = BenchOptions(
+        checkout=root,
+        projects=relative,
+        gateway=gateway,
+        python_path=tuple(str(around.directory / path) for path in python_path),
+        worker_env=worker_env,
+        timeout_minutes=timeout_minutes,
+        own_machine=True,
+        secrets=secrets,
+    )
+    listener = Listener(on_progress=progress, on_log=log.line, on_traceback=traceback)
+    try:
+        with (
+            handle_signals(cancel),
+            open_bench(
+                options, around, redactor=redactor, cancel=cancel, listener=listener
+            ) as bench,
+        ):
+            yield bench
+    finally:
+        log.close()
+        cancel.close()
+
+
+def _check(around: Surroundings, output: str | None) -> None:
+    """Whether the files can be written, before anything is done that they would tell of."""
+    if output is not None:
+        check_output(around.directory / output)
+
+
+def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+    """What the user's own projects set themselves: SQLMesh reads their .env files."""
+    found: dict[str, str] = {}
+    for project in projects:
+        path = root / project / ".env"
+        if path.is_file():
+            found |= from_dotenv(path.read_text(encoding="utf-8", errors="replace"))
+    return found
+
+
+def _context(around: Surroundings, bench: Bench, environment: str, phase: Phase) -> CommentContext:
+    return CommentContext(
+        project=bench.name, environment=environment, now=around.timestamp(), phase=phase
+    )
+
+
+def _show(
+    around: Surroundings,
+    bench: Bench,
+    name: str,
+    document: Report | ApplyDocument | CleanupDocument,
+    render: Callable[[int | None], str],
+    output: str | None,
+    form: Format,
+) -> None:
+    if form == "json":
+        text = document.to_json(indent=2)
+    elif form == "markdown":
+        text = render(60_000)
+    else:
+        text = to_terminal(document, project=bench.name, colour=around.out.isatty())
+    print(text, file=around.out, flush=True)
+    if output is not None:
+        write_files(around.directory / output, name, document, render(None))

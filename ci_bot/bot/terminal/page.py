@@ -1,0 +1,109 @@
+"""A page of plain text: headings, labelled facts, tables and paragraphs, wrapped at a width."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import click
+
+from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line, visible_lines
+
+WIDTH = 96
+_LABEL = 13
+_GAP = "  "
+_LEAST_COLUMN = 6
+
+
+class Page:
+    """Collects lines. Colours are used only if `color` is set; the text is the same without them.
+
+    Every text is made visible first, so nothing in it can move the cursor or set a title.
+    """
+
+    def __init__(self, *, width: int = WIDTH, color: bool = False) -> None:
+        self._width = width
+        self._color = color
+        self._lines: list[str] = []
+
+    def text(self) -> str:
+        """Everything so far, with one newline at the end."""
+        return "\n".join(self._lines).strip("\n") + "\n"
+
+    def title(self, text: str, color: str) -> None:
+        """The first line, underlined."""
+        shown = clip(one_line(text), self._width)
+        self._lines += [
+            self._styled(shown, fg=color, bold=True),
+            "─" * min(len(shown), self._width),
+        ]
+
+    def heading(self, text: str) -> None:
+        self._lines += ["", self._styled(one_line(text), bold=True)]
+
+    def fact(self, label: str, text: str | None) -> None:
+        """`text` beside its label; nothing where there is no text."""
+        if not text:
+            return
+        wrapped = self._wrap(text, self._width - _LABEL)
+        first = self._styled(label.ljust(_LABEL), bold=True)
+        self._lines.append(first + wrapped[0])
+        self._lines += [" " * _LABEL + line for line in wrapped[1:]]
+
+    def item(self, text: str, *, mark: str = "-", color: str | None = None) -> None:
+        """A list item; continued lines are indented."""
+        indent = " " * (len(mark) + 3)
+        wrapped = self._wrap(text, self._width - len(indent))
+        self._lines.append(f"  {self._styled(mark, fg=color) if color else mark} {wrapped[0]}")
+        self._lines += [indent + line for line in wrapped[1:]]
+
+    def note(self, text: str, indent: int = 4) -> None:
+        """A paragraph below an item."""
+        self._lines += [" " * indent + line for line in self._wrap(text, self._width - indent)]
+
+    def block(self, text: str, *, diff: bool = False) -> None:
+        """Lines as they are, indented; a diff's lines in its colours."""
+        colors = {"+": "green", "-": "red"} if diff else {}
+        for line in visible_lines(text):
+            shown = line.replace("\t", "    ")
+            self._lines.append("    " + self._styled(shown, fg=colors.get(shown[:1])))
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Columns in line. The first column gives way where the page is too narrow."""
+        cells = [[_plain(value) for value in row] for row in rows]
+        if not cells:
+            return
+        widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+        rest = sum(widths[1:]) + len(_GAP) * len(widths)
+        widths[0] = max(min(widths[0], self._width - rest), _LEAST_COLUMN)
+        # Columns of numbers stand to the right.
+        right = [
+            all(value[:1].isdigit() or value == "–" for value in c)
+            for c in zip(*cells, strict=True)
+        ]
+        self._lines.append(self._styled(self._row(header, widths, right), dim=True))
+        self._lines += [self._row(row, widths, right) for row in cells]
+
+    @staticmethod
+    def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+        shown = [
+            # The end of a name tells more than its beginning.
+            value if len(value) <= width else ELLIPSIS + value[len(value) - width + 1 :]
+            for value, width in zip(row, widths, strict=True)
+        ]
+        padded = [
+            value.rjust(width) if index and right[index] else value.ljust(width)
+            for index, (value, width) in enumerate(zip(shown, widths, strict=True))
+        ]
+        return (_GAP + _GAP.join(padded)).rstrip()
+
+    def _styled(self, text: str, **style: object) -> str:
+        return click.style(text, **style) if self._color else text  # type: ignore[arg-type]
+
+    @staticmethod
+    def _wrap(text: str, width: int) -> list[str]:
+        return textwrap.wrap(_plain(text), width, break_on_hyphens=False) or [""]
+
+
+def _plain(text: str) -> str:
+    return one_line(text.replace("\u00a0", " ")).replace("`", "")

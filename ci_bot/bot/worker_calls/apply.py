@@ -1,0 +1,191 @@
+"""An apply: ask the worker to build exactly the reviewed plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import ci_bot
+from ci_bot.bot.cage.run import WorkerCancelled, WorkerTimedOut
+from ci_bot.bot.worker_calls.client import Bench, Listener
+from ci_bot.bot.worker_calls.refusals import refused
+from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.contracts.base import Failure, PlanId, Versions
+from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
+from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.environment import UnfitName, for_apply
+from ci_bot.contracts.messages import ApplyAsk, Owner, Progress
+from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity, whole_id
+from ci_bot.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INCOMPLETE,
+    EXIT_REFUSED,
+    WorkerFailed,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions:
+    """What to apply; `window` and `reviewed` come from the review that is applied."""
+
+    environment: str
+    owner: Owner
+    environment_prefix: str = "pr"
+    claim: bool = False
+    plan_id: str | None = None
+    reviewed: PlanIdentity | None = None
+    window: Window | None = None
+    flags: PlanFlags = field(default_factory=PlanFlags)
+    start: str | None = None
+    end: str | None = None
+    table_diff: bool = True
+
+
+def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
+    """Applies, or says in the document why not; also where the worker was stopped or has died.
+
+    Raises:
+        BadInput: the environment's name is none, or the request cannot be put to a worker.
+        Cancelled: before the worker was started.
+        TimedOut, WorkerFailed: the worker ended before it built anything.
+    """
+    asked = whole_id(options.plan_id, options.reviewed)
+    try:
+        with asking():
+            ask = ApplyAsk(
+                projects=bench.project_directories,
+                gateway=bench.gateway,
+                workplace=bench.workplace,
+                owner=options.owner,
+                environment_prefix=options.environment_prefix,
+                claim=options.claim,
+                environment=for_apply(
+                    options.environment,
+                    prefix=options.environment_prefix,
+                    number=options.owner.pr_number,
+                ),
+                plan_id=options.plan_id,
+                reviewed=options.reviewed,
+                window=options.window,
+                flags=options.flags,
+                start=options.start,
+                end=options.end,
+                table_diff=options.table_diff,
+            )
+    except UnfitName as error:
+        failure = refused(error, "apply")
+        return failed_document(failure, environment=options.environment, plan_id=asked)
+    last: list[Step] = []
+
+    def on_progress(step: Progress) -> None:
+        if step.phase in BUILDING:
+            last[:] = [
+                Step(phase=step.phase, message=step.message, done=step.done, total=step.total)
+            ]
+
+    bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
+    try:
+        answer = bench.apply(ask)
+    except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
+        told = getattr(error, "answer", None)
+        if not last and not isinstance(error, WorkerCancelled):
+            raise
+        return _stopped_document(
+            error,
+            told if isinstance(told, ApplyDocument) else None,
+            last[0] if last else None,
+            environment=options.environment,
+            plan_id=asked,
+        )
+    if isinstance(answer, ApplyDocument):
+        return _with_last_step(answer, last[0]) if last else answer
+    return failed_document(answer, environment=options.environment, plan_id=asked)
+
+
+def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
+    """The document that a worker had left for the case of its death may be a step behind."""
+    failure = document.failure
+    if document.reason_code != "worker_ended" or failure is None:
+        return document
+    return document.model_copy(
+        update={
+            "failure": failure.model_copy(
+                update={"stage": last.phase, "exit_code": EXIT_INCOMPLETE}
+            ),
+            "partial": [last.left(document.environment)],
+        }
+    )
+
+
+def _stopped_document(
+    error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
+    told: ApplyDocument | None,
+    last: Step | None,
+    *,
+    environment: str,
+    plan_id: PlanId | None,
+) -> ApplyDocument:
+    """What there is after a worker that was stopped, or that has died.
+
+    Args:
+        told: What the worker could still say.
+        last: Its last step from when it was building; None: it never came to that.
+    """
+    cancelled = isinstance(error, WorkerCancelled)
+    hint = "Apply again: what is built is kept, and the rest is completed."
+    if last is None:
+        hint = "Nothing was built yet. Apply again."
+    elif not cancelled and error.hint:
+        hint = f"{error.hint} {hint}"
+    failure = Failure(
+        stage=last.phase if last else "apply",
+        reason_code=error.reason_code,
+        exit_code=error.exit_code if cancelled else EXIT_INCOMPLETE,
+        message=error.message,
+        hint=hint,
+    )
+    document = told or failed_document(failure, environment=environment, plan_id=plan_id)
+    return document.model_copy(
+        update={
+            "result": "cancelled" if cancelled else "failed",
+            "reason_code": error.reason_code,
+            "failure": failure,
+            "plan_id": document.plan_id or plan_id,
+            "partial": document.partial or ([last.left(environment)] if last else []),
+        }
+    )
+
+
+def failed_document(
+    failure: Failure, *, environment: str, plan_id: PlanId | None = None
+) -> ApplyDocument:
+    """The document of an apply that ended before it began.
+
+    Args:
+        plan_id: The whole id of the plan that was asked for, where it is known.
+    """
+    result: ApplyResult = "failed"
+    if failure.reason_code == "cancelled":
+        result = "cancelled"
+    elif failure.exit_code in (EXIT_REFUSED, EXIT_BAD_INPUT):
+        result = "refused"
+    return ApplyDocument(
+        environment=environment,
+        plan_id=plan_id,
+        result=result,
+        reason_code=failure.reason_code,
+        seconds=0.0,
+        timings={},
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+        failure=failure,
+    )
+
+
+def exit_code(document: ApplyDocument) -> int:
+    """The exit code of an apply (DESIGN 4.1)."""
+    if document.result in ("applied", "nothing_to_apply"):
+        return EXIT_DONE
+    if document.failure is not None:
+        return document.failure.exit_code
+    return EXIT_FAILED

@@ -1,0 +1,493 @@
+"""The workbench of one run: private directories, the checkout's git facts, and the caged worker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from ci_bot.bot.cage.doors import DOCKER_SOCKETS
+from ci_bot.bot.cage.git.repository import Blob, Git
+from ci_bot.bot.cage.launch import Identity, Launch
+from ci_bot.bot.cage.requirements import check_requirements, install_requirements
+from ci_bot.bot.cage.run import Second, run_worker
+from ci_bot.bot.cage.variables import (
+    CONTAINER_PATH,
+    WorkerVariables,
+    build,
+    parse_worker_variables,
+    with_python_path,
+)
+from ci_bot.bot.cage.watch.deadline import Deadline
+from ci_bot.bot.cage.watch.signals import CancelToken
+from ci_bot.bot.cage.watch.trace import TraceReader
+from ci_bot.bot.cage.workspace import (
+    Workspace,
+    directory_problem,
+    inside,
+    private_workspace,
+    project_paths,
+    search_path,
+)
+from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
+from ci_bot.contracts.base import Contract, Failure
+from ci_bot.contracts.base_tests import BaseTests
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.doctor import DoctorDocument
+from ci_bot.contracts.documents.report import ReviewFacts
+from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
+from ci_bot.contracts.messages import (
+    AnyAsk,
+    ApplyAsk,
+    BaseTestsAsk,
+    CleanupAsk,
+    DoctorAsk,
+    FailedAnswer,
+    ListAsk,
+    Owner,
+    Progress,
+    ReviewAsk,
+    ScanAsk,
+    SweepAsk,
+    Workplace,
+)
+from ci_bot.contracts.scan import ScanFacts
+from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.machine import Surroundings
+from ci_bot.secrets import Redactor
+
+Answer = TypeVar("Answer", bound=Contract)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """What a run needs to know before it can ask the worker anything.
+
+    Args:
+        checkout: The repository's root.
+        projects: Project directories, relative to `checkout`.
+        requirements: A file of the project's own pins, relative to `checkout`.
+        python_path: Directories in which the project's Python modules are found; in `checkout`.
+        worker_env: The input of that name.
+        own_machine: The project is the user's own, on the user's own machine: it sees the user's
+            environment, as it would under `sqlmesh`. In a workflow it sees what is named.
+        secrets: What the worker must never see.
+    """
+
+    checkout: Path
+    projects: tuple[str, ...]
+    gateway: str | None = None
+    requirements: str | None = None
+    python_path: tuple[str, ...] = ()
+    worker_env: str = ""
+    timeout_minutes: int = 60
+    own_machine: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """Who hears of the work while it goes on.
+
+    `on_traceback` gets the lines of the exception that the worker's failure came from.
+    """
+
+    on_progress: Callable[[Progress], None]
+    on_log: Callable[[str], None]
+    on_cancel: Callable[[], None] = lambda: None
+    on_traceback: Callable[[list[str]], None] = lambda _lines: None
+
+
+class Bench:
+    """Asks the worker, with everything around it prepared."""
+
+    def __init__(
+        self,
+        options: BenchOptions,
+        workspace: Workspace,
+        launch: Launch,
+        around: Surroundings,
+        *,
+        redactor: Redactor,
+        cancel: CancelToken,
+        listener: Listener,
+        projects: list[str],
+        python_path: list[str],
+        deadline: Deadline,
+    ) -> None:
+        self._options = options
+        self.deadline = deadline
+        self._workspace = workspace
+        self._launch = launch
+        self._around = around
+        self._cancel = cancel
+        self._listener = listener
+        self._installed = False
+        self._clean_launch = launch
+        self._loads = LoadTrace(workspace)
+        self.scanned: ScanFacts | None = None
+        self.not_scanned_because = "it was not asked"
+        self.redactor = redactor
+        self.projects = projects
+        self.python_path = python_path
+        self.git = Git(options.checkout, private=workspace.channel, deadline=deadline)
+
+    @property
+    def workplace(self) -> Workplace:
+        return self._workspace.workplace(
+            [self._workspace.repository / path for path in self.python_path],
+            own=self._options.own_machine,
+        )
+
+    @property
+    def project_directories(self) -> list[str]:
+        """The projects' directories as the worker sees them."""
+        return [str(self._workspace.repository / path) for path in self.projects]
+
+    def listen(self, more: Listener) -> None:
+        """Adds somebody who hears of the work."""
+        before = self._listener
+
+        def progress(step: Progress) -> None:
+            before.on_progress(step)
+            more.on_progress(step)
+
+        def cancelled() -> None:
+            before.on_cancel()
+            more.on_cancel()
+
+        self._listener = replace(before, on_progress=progress, on_cancel=cancelled)
+
+    @property
+    def name(self) -> str:
+        """What a title calls the projects: their directories, the checkout's for its root."""
+        named = "+".join(self.projects)
+        return self._options.checkout.name if named == "." else named
+
+    @property
+    def gateway(self) -> str | None:
+        return self._options.gateway
+
+    def export_base(self, commit: str) -> list[str]:
+        """Writes the base branch's projects aside; returns their directories for the worker.
+
+        Raises:
+            BadInput: the commit is not in the checkout.
+        """
+        self.git.require(commit)
+        shutil.rmtree(self._workspace.base, ignore_errors=True)
+        # The whole tree: a project may read files beside its own directory.
+        self.git.export(commit, self._workspace.base, identity=self._workspace.identity)
+        found = [self._workspace.base / path for path in self.projects]
+        return [str(path) for path in found if path.is_dir()]
+
+    def export_before(self, blobs: Mapping[str, Blob]) -> str | None:
+        """Writes the old side of some files aside, for rules that compare; its directory."""
+        if not blobs:
+            return None
+        target = self._workspace.before
+        shutil.rmtree(target, ignore_errors=True)
+        self.git.export_blobs(blobs, target, identity=self._workspace.identity)
+        return str(target)
+
+    @property
+    def base_directory(self) -> str:
+        """Where `export_base` has written the base branch's tree."""
+        return str(self._workspace.base)
+
+    def review(self, ask: ReviewAsk, scan: ScanAsk | None) -> ReviewFacts | FailedAnswer:
+        """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
+
+        The scan runs once, under the interpreter as it came: without the packages that a pull
+        request may ask for, and without credentials.
+        """
+        second = None
+        if scan is not None and self.scanned is None:
+            second = Second(ask=scan, launch=scan_launch(self._clean_launch))
+        try:
+            return self._answer(ask, ReviewFacts, second=second, trace=self._loads.begin())
+        except Cancelled:
+            raise
+        except BotError:
+            if second is not None and not second.asked:
+                self._loads.never_began()
+                self._ask_alone(second)
+            raise
+        finally:
+            if second is not None:
+                if isinstance(second.answer, ScanFacts):
+                    self.scanned = second.answer
+                elif isinstance(second.answer, FailedAnswer):
+                    self.not_scanned_because = second.answer.failure.message
+                else:
+                    self.not_scanned_because = second.refusal
+
+    def base_tests(self, ask: BaseTestsAsk) -> BaseTests | Failure:
+        return self._ask(ask, BaseTests)
+
+    def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
+        """Those of the changed files that the reviews so far opened, imported or ran on load.
+
+        None where that is not known (see `LoadTrace`).
+        """
+        return self._loads.opened_among(changed)
+
+    def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
+        return self._ask(ask, ApplyDocument)
+
+    def cleanup(self, ask: CleanupAsk) -> CleanupDocument | Failure:
+        return self._ask(ask, CleanupDocument)
+
+    def environments(self, ask: ListAsk) -> EnvironmentList | Failure:
+        return self._ask(ask, EnvironmentList)
+
+    def sweep(self, ask: SweepAsk) -> SweepDocument | Failure:
+        return self._ask(ask, SweepDocument)
+
+    def doctor(self, ask: DoctorAsk) -> DoctorDocument | Failure:
+        return self._ask(ask, DoctorDocument)
+
+    def _ask_alone(self, second: Second) -> None:
+        """Asks for what was to be asked beside a question that could not be asked."""
+        try:
+            second.answer = run_worker(
+                second.ask,
+                launch=second.launch,
+                redactor=self.redactor,
+                on_progress=lambda _step: None,
+                on_log=self._listener.on_log,
+                deadline=self.deadline,
+                cancel=self._cancel,
+                clock=self._around.monotonic,
+            )
+        except Cancelled:
+            raise
+        except BotError as error:
+            second.refusal = error.message
+
+    def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
+        answer = self._answer(ask, expected)
+        return answer.failure if isinstance(answer, FailedAnswer) else answer
+
+    def _answer(
+        self,
+        ask: AnyAsk,
+        expected: type[Answer],
+        *,
+        second: Second | None = None,
+        trace: TraceReader | None = None,
+    ) -> Answer | FailedAnswer:
+        self._cancel.check()
+        self._install_requirements()
+        launch = self._launch
+        if trace is not None:
+            launch = replace(launch, traced=self._loads.roots)
+        answer = run_worker(
+            ask,
+            launch=launch,
+            redactor=self.redactor,
+            on_progress=self._listener.on_progress,
+            on_log=self._listener.on_log,
+            deadline=self.deadline,
+            cancel=self._cancel,
+            clock=self._around.monotonic,
+            on_cancel=self._listener.on_cancel,
+            trace=trace,
+            second=second,
+        )
+        if isinstance(answer, FailedAnswer) and answer.traceback is not None:
+            self._listener.on_traceback(answer.traceback.splitlines())
+        if not isinstance(answer, expected | FailedAnswer):
+            raise WorkerFailed(
+                "The worker answered another question than the one that was asked.",
+                hint="If the pull request changes code that runs on load, look there first.",
+                reason_code="answer_refused",
+            )
+        return answer
+
+    def _install_requirements(self) -> None:
+        """Before the first question and not sooner: a refused request runs no installation."""
+        if not self._options.requirements or self._installed:
+            return
+        required = check_requirements(self._workspace.repository, self._options.requirements)
+        self._loads.required = frozenset(os.path.normpath(path) for path in required)
+        self._launch = install_requirements(
+            inside(
+                self._workspace.repository, self._options.requirements, what="Requirements file"
+            ),
+            launch=self._launch,
+            overlay=self._workspace.overlay,
+            redactor=self.redactor,
+            on_log=self._listener.on_log,
+            deadline=self.deadline,
+            cancel=self._cancel,
+            clock=self._around.monotonic,
+            repository=self._workspace.repository,
+        )
+        self._installed = True
+
+
+@contextmanager
+def open_bench(
+    options: BenchOptions,
+    around: Surroundings,
+    *,
+    redactor: Redactor,
+    cancel: CancelToken,
+    listener: Listener,
+    deadline: Deadline | None = None,
+) -> Iterator[Bench]:
+    """Prepares the private directories and the launch, and removes everything afterwards.
+
+    Args:
+        redactor: Takes the secrets out of all that the worker says.
+        deadline: Of the whole run, where that began before; else the time begins here.
+
+    Raises:
+        BadInput: a path leaves the checkout, or `worker-env` names what it must not.
+        TimedOut: the deadline passed before everything was prepared.
+    """
+    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=around.monotonic)
+    user = around.worker_user
+    identity = Identity(uid=user.uid, gid=user.gid) if user else None
+    projects = project_paths(options.checkout, list(options.projects))
+    python_path = search_path(options.checkout, options.python_path)
+    variables = parse_worker_variables(options.worker_env)
+    with (
+        private_workspace(
+            options.checkout,
+            parent=around.temporary,
+            identity=identity,
+            copy=identity is not None,
+            deadline=deadline,
+        ) as workspace,
+        cancel.last_act(workspace.abandon),
+    ):
+        environment = build(
+            around.environ,
+            asked=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
+            python=around.python,
+            home=str(workspace.home)
+            if identity
+            else around.environ.get("HOME", str(workspace.home)),
+            temporary=str(workspace.temporary),
+            secrets=options.secrets,
+            path=CONTAINER_PATH if identity else around.environ.get("PATH", CONTAINER_PATH),
+            fixed={"JAVA_HOME": user.java_home} if user else None,
+        )
+        searched = [str(workspace.repository / path) for path in python_path]
+        launch = Launch(
+            python=around.python,
+            environment=with_python_path(environment.variables, searched),
+            directory=start_directory(
+                workspace.repository,
+                projects,
+                user=around.directory if options.own_machine else None,
+            ),
+            channel_directory=workspace.channel,
+            search_path=(str(Path(__file__).parents[3]),),
+            identity=identity,
+            places=workspace.places(),
+            in_container=identity is not None,
+            guarded=(*DOCKER_SOCKETS, *command_files(around.environ)),
+        )
+        yield Bench(
+            options,
+            workspace,
+            launch,
+            around,
+            redactor=redactor,
+            cancel=cancel,
+            listener=listener,
+            projects=projects,
+            python_path=python_path,
+            deadline=deadline,
+        )
+
+
+def start_directory(repository: Path, projects: Sequence[str], *, user: Path | None) -> Path:
+    """Where relative paths of the project begin.
+
+    As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
+    project's directory, from which most teams start `sqlmesh`, or the root of the checkout where
+    several projects are loaded together.
+
+    Args:
+        repository: What the worker takes for the checkout.
+        projects: Relative to it.
+        user: Where the user is; None in a workflow.
+    """
+    if user is not None:
+        return user
+    return repository / projects[0] if len(projects) == 1 else repository
+
+
+def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files through which a step talks to the runner; only the bot may write to them."""
+    names = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+    return tuple(Path(environ[name]) for name in names if environ.get(name))
+
+
+def run_owner(repository: str | None, origin: str | None) -> str:
+    """Who owns an environment: the repository, else the origin's URL, else this machine."""
+    return repository or origin or "local"
+
+
+def owner(
+    name: str, *, number: int | None = None, head_sha: str | None = None, run: str | None = None
+) -> Owner:
+    """The owner record of a request."""
+    return Owner(name=name, pr_number=number, head_sha=head_sha, run=run)
+
+
+def repository_root(start: Path) -> Path:
+    """The repository that holds `start` on a laptop; `start` itself outside of any."""
+    for directory in (start, *start.parents):
+        if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
+            return directory
+    return start
+
+
+def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
+    """The repository's root and the projects relative to it, from paths typed on a command line.
+
+    Raises:
+        BadInput: one is no directory, or they do not lie in one repository.
+    """
+    given = list(paths)
+    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    if problems:
+        raise BadInput(
+            f"{'; '.join(problems)}.",
+            hint="`--project` names the directory of a SQLMesh project.",
+            reason_code="bad_project_path",
+        )
+    absolute = [Path(os.path.realpath(directory / path)) for path in given]
+    roots = {repository_root(path) for path in absolute}
+    common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
+    if not common:
+        raise BadInput(
+            "Several projects are planned together in one git repository only, and "
+            f"{_where(given, absolute)}.",
+            hint="Give projects of one checkout, or run ci-bot once for each.",
+            reason_code="several_repositories",
+        )
+    return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
+
+
+def _where(given: list[str], absolute: list[Path]) -> str:
+    """Which of these projects are not where they should be, as the end of a sentence."""
+    outside = [
+        path
+        for path, place in zip(given, absolute, strict=True)
+        if not (repository_root(place) / ".git").exists()
+    ]
+    names = " and ".join(f"`{path}`" for path in outside or given)
+    if outside:
+        return f"{names} {'is' if len(outside) == 1 else 'are'} in none"
+    return f"{names} are in different ones"

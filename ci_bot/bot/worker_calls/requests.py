@@ -1,0 +1,36 @@
+"""A question to the worker that cannot be put is a wrong input, whoever gave it and however."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import ValidationError
+
+from ci_bot.bot.values import shown
+from ci_bot.errors import BadInput
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Goes around the making of every question (`ReviewAsk` and the others) and of its parts.
+
+    Raises:
+        BadInput: a value does not fit the contract; one sentence names each that does not.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+        problems = [
+            f"`{'.'.join(str(part) for part in item['loc']).replace('_', '-')}` cannot be "
+            f"{shown(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            for item in details[:_MOST_SHOWN]
+        ]
+        raise BadInput(
+            f"The worker cannot be asked: {'; '.join(problems)}.",
+            hint="Correct the value. Nothing was touched.",
+        ) from None
+
+
+_MOST_SHOWN = 5

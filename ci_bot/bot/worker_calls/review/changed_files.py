@@ -1,0 +1,88 @@
+"""The files of a pull request's diff, as far as anybody looks into them.
+
+The bot reads some by itself, and rules in the worker read both sides of others. How much that is
+was the author's choice, so it is bounded here, once for all of them: what is too large, alone or
+together with the rest, is read by nobody, and the report names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ci_bot.bot.cage.git.repository import Blob, Git
+from ci_bot.bot.cage.git.repository import ChangedFile as GitFile
+from ci_bot.bot.decision import ChangedFile
+from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
+
+# What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
+_REPLACED = "\ufffd"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The files in which two commits differ; `too_large` are those that some rule would read."""
+
+    files: tuple[GitFile, ...]
+    too_large: tuple[str, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        return [file.path for file in self.files]
+
+    def before(self) -> dict[str, Blob]:
+        """The old side of the files that rules read, by path."""
+        closed = set(self.too_large)
+        return {
+            file.path: file.before
+            for file in self.files
+            if file.before is not None
+            and is_read(file.path)
+            and file.path not in closed
+            and _REPLACED not in file.path
+        }
+
+    def contents(self, git: Git, wanted: Callable[[GitFile], bool]) -> Iterator[ChangedFile]:
+        """Both sides of the files that are wanted, one at a time; without what nobody reads."""
+        closed = set(self.too_large)
+        with git.contents(at_most=LARGEST_FILE_BYTES) as read:
+            for file in filter(wanted, self.files):
+                known = is_read(file.path) and file.path not in closed
+                yield ChangedFile(
+                    path=file.path,
+                    before=read(file.before.id) if known and file.before else None,
+                    after=read(file.after.id) if known and file.after else None,
+                    read=known,
+                )
+
+
+def changes(git: Git, base: str, head: str) -> Changes:
+    """The pull request's own changes, with what is too large to be read.
+
+    Raises:
+        BadInput: the commits cannot be compared.
+        TimedOut: the run has no more time.
+    """
+    files = tuple(git.changed_files(base, head))
+    looked_at = [file for file in files if is_read(file.path)]
+    sizes = git.sizes(blob.id for file in looked_at for blob in _sides(file))
+    return Changes(files, tuple(_too_large(looked_at, sizes)))
+
+
+def _too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
+    left = MOST_BYTES
+    found: list[str] = []
+    weighed = [(_weights(file, sizes), file.path) for file in files]
+    for weights, path in sorted(weighed, key=lambda item: sum(item[0])):
+        left -= sum(weights)
+        if max(weights, default=0) > LARGEST_FILE_BYTES or left < 0:
+            found.append(path)
+    return sorted(found)
+
+
+def _weights(file: GitFile, sizes: dict[str, int]) -> list[int]:
+    return [sizes.get(blob.id, 0) for blob in _sides(file)]
+
+
+def _sides(file: GitFile) -> list[Blob]:
+    return [blob for blob in (file.before, file.after) if blob is not None]

@@ -1,0 +1,347 @@
+"""A review: ask the worker what is, judge it, and make the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import ci_bot
+from ci_bot.bot.cage.git.repository import ChangedFile as GitFile
+from ci_bot.bot.cage.git.repository import Git
+from ci_bot.bot.decision import (
+    BotFacts,
+    ChangedFile,
+    Limits,
+    blame,
+    code_that_runs_on_load,
+    could_run_on_load,
+    in_one,
+    judge,
+)
+from ci_bot.bot.pull_request.failures import failure_of
+from ci_bot.bot.worker_calls.client import Bench
+from ci_bot.bot.worker_calls.refusals import bad_input
+from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
+from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
+from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
+from ci_bot.contracts.base import Failure, Line, Versions
+from ci_bot.contracts.documents.plan import (
+    AuditsCheck,
+    Checks,
+    Cost,
+    Lineage,
+    LintCheck,
+    TableDiffCheck,
+    TestsCheck,
+)
+from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
+from ci_bot.contracts.environment import UnfitName, for_review
+from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewAsk
+from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.errors import BotError, Cancelled, TimedOut
+
+# Failures of `state` that a base-branch review can do without.
+_STATE_FAILURES = ("state_unreachable", "bad_config")
+# Failures that a base branch may have as well.
+_LOADING = ("configuration", "load")
+# A report holds so many failures of the base branch.
+BASE_FAILURES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commits:
+    """The commits of a review; null where they are unknown (a laptop without a base)."""
+
+    head: str | None = None
+    base: str | None = None
+    merge: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions:
+    environment: str
+    owner: Owner
+    commits: Commits
+    baseline: BaselineChoice = "auto"
+    flags: PlanFlags = field(default_factory=PlanFlags)
+    start: str | None = None
+    end: str | None = None
+    execution_time: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    executor_hour_price: float | None = None
+    conflict: bool = False
+    fork: bool = False
+    python_path: tuple[str, ...] = ()
+
+
+def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
+    """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
+
+    So is a worker that fails once the changed files were read: what they say is reported all the
+    same.
+    """
+    changed = _changed(bench.git, options.commits)
+    state_failure: Failure | None = None
+    try:
+        facts, baseline, state_failure = _facts(bench, options, changed)
+    except Cancelled:
+        raise
+    except BotError as error:
+        if bench.scanned is None:
+            raise
+        failure = failure_of(error, "plan", bench.redactor)
+        facts, baseline = _failed(failure, bench, options), "state"
+    facts = compared_with_base(bench, facts, options.commits.base, options.owner)
+    bot = BotFacts(
+        changed_files=tuple(changed.paths) if changed is not None else None,
+        too_large=changed.too_large if changed is not None else (),
+        pull_request=options.commits.merge is not None,
+        conflict=options.conflict,
+        fork=options.fork,
+    )
+    if changed is not None:
+        loaded = bench.loaded_among(changed.paths)
+        on_load = _code_on_load(bench, changed, loaded)
+        facts = with_scan(facts, bench.scanned, believed=not on_load, loaded=loaded)
+        bot = replace(
+            bot,
+            code_on_load=tuple(on_load),
+            load_known=loaded is not None,
+            unread_because=None if bench.scanned else bench.not_scanned_because,
+        )
+    report = _report(
+        facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
+    )
+    # For what the bot has added, and for the identity: the plan id is computed over it as it was.
+    return bench.redactor.document(report)
+
+
+def _code_on_load(bench: Bench, changed: Changes, loaded: frozenset[str] | None) -> list[str]:
+    def asked(file: GitFile) -> bool:
+        return could_run_on_load(
+            file.path, deleted=file.after is None, loaded=loaded, projects=bench.projects
+        )
+
+    try:
+        files = list(changed.contents(bench.git, asked))
+    except TimedOut:
+        # The worker's answer came in time, and is not lost to this: what nobody has read is code.
+        files = [
+            ChangedFile(file.path, None, None, read=False) for file in changed.files if asked(file)
+        ]
+    return code_that_runs_on_load(files, loaded, bench.projects)
+
+
+def failed_report(
+    failure: Failure,
+    options: ReviewOptions,
+    *,
+    projects: Sequence[str],
+    gateway: str | None,
+    planned_at: str,
+) -> Report:
+    """The report of a review that has no answer of a worker: it gave none, or was never asked."""
+    facts = failed_facts(failure, options, projects=projects, gateway=gateway)
+    bot = BotFacts(conflict=options.conflict, fork=options.fork)
+    return _report(facts, "state", options, bot, planned_at=planned_at)
+
+
+def _report(
+    facts: ReviewFacts,
+    baseline: Baseline,
+    options: ReviewOptions,
+    bot: BotFacts,
+    *,
+    planned_at: str,
+    state_failure: Failure | None = None,
+) -> Report:
+    judgement = judge(facts, limits=options.limits, bot=bot)
+    reason = _not_appliable(facts, baseline, fork=options.fork)
+    return Report(
+        project=facts.project.model_copy(update={"python_path": list(options.python_path)}),
+        environment=options.environment,
+        head_sha=options.commits.head,
+        base_sha=options.commits.base,
+        merge_sha=options.commits.merge,
+        plan_id=facts.identity.plan_id() if facts.identity else None,
+        identity=facts.identity,
+        appliable=reason is None,
+        not_appliable_because=reason,
+        baseline=baseline,
+        planned_at=planned_at,
+        decision=judgement.decision,
+        reasons=list(judgement.reasons),
+        risks=list(judgement.risks),
+        cut=[],
+        changes=facts.changes,
+        backfill=facts.backfill,
+        work=facts.work,
+        restatements=facts.restatements,
+        statements=facts.statements,
+        prod_plan=facts.prod_plan,
+        checks=facts.checks,
+        cost=facts.cost,
+        stages=facts.stages,
+        lineage=facts.lineage,
+        short_window=facts.short_window,
+        environment_now=facts.environment_now,
+        state_failure=state_failure,
+        notes=facts.notes,
+        versions=facts.versions,
+        timings=facts.timings,
+        failure=facts.failure,
+        base_failures=facts.base_failures[:BASE_FAILURES],
+    )
+
+
+def _changed(git: Git, commits: Commits) -> Changes | None:
+    """The pull request's own changes: the base branch against the merge commit."""
+    new = commits.merge or commits.head
+    if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
+        return None
+    return changes(git, commits.base, new)
+
+
+def _facts(
+    bench: Bench, options: ReviewOptions, changed: Changes | None
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """The worker's answer, what it compared with, and why `auto` could not take the state."""
+    if options.baseline == "base-branch":
+        return *_ask_base(bench, options, changed), None
+    before = bench.export_before(changed.before()) if changed is not None else None
+    answer = _ask(bench, options, changed, baseline="state", base=None, before=before)
+    if isinstance(answer, ReviewFacts):
+        return answer, answer.baseline, None
+    failure = answer.failure
+    if options.commits.base is not None and bench.git.has(options.commits.base):
+        if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
+            facts, baseline = _ask_base(bench, options, changed)
+            if facts.failure is None:
+                return facts, baseline, failure
+        elif failure.stage in _LOADING:
+            # Whether the base branch fails alike is asked only now: it is a second load.
+            facts, baseline = _ask_base(bench, options, changed)
+            if facts.failure is not None or not facts.project.models:
+                return facts, baseline, None
+    return _failed(failure, bench, options), "state", None
+
+
+def _ask_base(
+    bench: Bench, options: ReviewOptions, changed: Changes | None
+) -> tuple[ReviewFacts, Baseline]:
+    base = bench.export_base(options.commits.base) if options.commits.base else None
+    before = None if base is None else bench.base_directory
+    answer = _ask(bench, options, changed, baseline="base-branch", base=base, before=before)
+    if isinstance(answer, ReviewFacts):
+        return answer, answer.baseline
+    paths = None if changed is None else changed.paths
+    found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
+    if found.new:
+        told = in_one(found, base_is_broken=bool(answer.base_failures))
+        return _failed(told, bench, options), "base-branch"
+    facts = unplanned_facts(found.old, options, projects=bench.projects, gateway=bench.gateway)
+    return facts, facts.baseline
+
+
+def _ask(
+    bench: Bench,
+    options: ReviewOptions,
+    changed: Changes | None,
+    *,
+    baseline: BaselineChoice,
+    base: list[str] | None,
+    before: str | None,
+) -> ReviewFacts | FailedAnswer:
+    try:
+        with asking():
+            ask = ReviewAsk(
+                projects=bench.project_directories,
+                gateway=bench.gateway,
+                workplace=bench.workplace,
+                owner=options.owner,
+                environment=for_review(options.environment),
+                baseline=baseline,
+                base_repository=None if base is None else bench.base_directory,
+                base_projects=base or [],
+                before_dir=before,
+                changed_files=changed.paths if changed is not None else None,
+                unread_files=list(changed.too_large) if changed is not None else [],
+                flags=options.flags,
+                start=options.start,
+                end=options.end,
+                execution_time=options.execution_time,
+                executor_hour_price=options.executor_hour_price,
+            )
+    except UnfitName as error:
+        raise bad_input(error) from error
+    return bench.review(ask, scan_of(ask))
+
+
+def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
+    if facts.failure is not None or facts.base_failures:
+        return "The plan failed." if facts.failure else "The base branch does not load."
+    if fork:
+        return "Plans of a fork are reviewed, never applied."
+    if baseline == "base-branch":
+        return "It was compared with the base branch; review it with prod's state first."
+    if baseline == "empty":
+        return "There is no prod yet; build it first."
+    if facts.identity is None:
+        return "There is nothing to apply." if not facts.changes else "A change has no category."
+    return None
+
+
+def _failed(failure: Failure, bench: Bench, options: ReviewOptions) -> ReviewFacts:
+    return failed_facts(failure, options, projects=bench.projects, gateway=bench.gateway)
+
+
+def failed_facts(
+    failure: Failure, options: ReviewOptions, *, projects: Sequence[str], gateway: str | None
+) -> ReviewFacts:
+    """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
+    reason = "The plan failed before this could be checked."
+    facts = _nothing(options, reason, projects=projects, gateway=gateway)
+    return facts.model_copy(update={"failure": failure})
+
+
+def unplanned_facts(
+    base_failures: Sequence[Failure],
+    options: ReviewOptions,
+    *,
+    projects: Sequence[str],
+    gateway: str | None,
+) -> ReviewFacts:
+    """The facts where there is no plan, because the base branch does not load."""
+    facts = _nothing(options, "The base branch does not load.", projects=projects, gateway=gateway)
+    known = list(base_failures)[:BASE_FAILURES]
+    return facts.model_copy(update={"base_failures": known, "baseline": "base-branch"})
+
+
+def _nothing(
+    options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
+) -> ReviewFacts:
+    return ReviewFacts(
+        project=Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
+        environment=options.environment,
+        baseline="state",
+        identity=None,
+        changes=[],
+        backfill=[],
+        work=[],
+        restatements=[],
+        statements=[],
+        prod_plan=None,
+        findings=[],
+        checks=Checks(
+            lint=LintCheck(status="not_run"),
+            tests=TestsCheck(status="not_run", not_run_because=reason),
+            audits=AuditsCheck(status="not_run", not_run_because=reason),
+            table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
+        ),
+        cost=Cost(intervals=0, batches=0, tables_rebuilt=0, basis="There is no plan to count."),
+        stages=[],
+        lineage=Lineage(),
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+        timings={},
+    )

@@ -1,0 +1,57 @@
+"""What goes from a scan of the changed files into a review."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.contracts.documents.report import ReviewFacts
+from ci_bot.contracts.messages import ReviewAsk, ScanAsk
+from ci_bot.contracts.scan import ScanFacts
+
+
+def scan_of(ask: ReviewAsk) -> ScanAsk | None:
+    """The question about the changed files that goes with a review; None where it knows of none."""
+    if ask.changed_files is None:
+        return None
+    with asking():
+        return ScanAsk(
+            projects=ask.projects,
+            gateway=ask.gateway,
+            workplace=ask.workplace,
+            owner=ask.owner,
+            changed_files=ask.changed_files,
+            unread_files=ask.unread_files,
+            before_dir=ask.before_dir,
+        )
+
+
+def with_scan(
+    facts: ReviewFacts, scanned: ScanFacts | None, *, believed: bool, loaded: Container[str] | None
+) -> ReviewFacts:
+    """The facts with what the files say by themselves; more of that where no model is known.
+
+    Args:
+        believed: The plan was made without code of the pull request beside it, so what it says of
+            the statements counts; else what stands in the files counts, too.
+        loaded: The changed files that were opened on load; None where that is not known.
+    """
+    if scanned is None:
+        return facts
+    found = [*facts.findings, *scanned.findings]
+    unplanned = facts.failure is not None or (
+        bool(facts.base_failures) and not facts.project.models
+    )
+    if unplanned:
+        found += scanned.without_plan
+    if unplanned or not believed:
+        # Only a blocker of the plan's own takes its place: a milder word may be a lie.
+        told = {(item.rule, item.path) for item in facts.findings if item.severity == "blocker"}
+        found += [
+            item
+            for item in scanned.statements
+            if (item.rule, item.path) not in told
+            and (unplanned or loaded is None or item.path in loaded)
+        ]
+    timings = {**facts.timings, "scan": scanned.seconds}
+    return facts.model_copy(update={"findings": found, "timings": timings})

@@ -1,0 +1,63 @@
+"""The hidden record in the sticky comment: what a later run needs to know of an earlier one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_bot.contracts.base import Contract, Count, Name, PlanId, Sha, Timestamp
+from ci_bot.contracts.documents.plan import Decision, Window
+
+Phase = Literal[
+    "planning",
+    "planned",
+    "no_changes",
+    "plan_failed",
+    "stale",
+    "applying",
+    "applied",
+    "apply_failed",
+    "refused",
+    "cancelled",
+    "closed",
+    "cleanup_failed",
+]
+
+
+class PlanHistoryEntry(Contract):
+    """One earlier plan of the same pull request."""
+
+    at: Timestamp
+    head: Sha | None
+    plan: PlanId | None
+    decision: Decision | None
+    run: Name | None
+
+
+class Marker(Contract):
+    """The first line of the comment. Readers take any `v` they know and ignore other comments.
+
+    `key` tells projects in one repository apart; it is compared whole, never as a substring.
+    """
+
+    v: Literal[1] = 1
+    key: Name
+    pr: Count
+    head: Sha | None = None
+    base: Sha | None = None
+    merge: Sha | None = None
+    env: Name
+    plan: PlanId | None = None
+    window: Window | None = None
+    phase: Phase
+    decision: Decision | None = None
+    run_id: Count = 0
+    attempt: Count = 1
+    valid_at: Timestamp = Field(description="When the facts in the comment were true.")
+    report_sha256: Name | None = Field(
+        default=None, description="Of report.json in the artifact of run `report_run`."
+    )
+    report_run: Count | None = None
+    cut: list[Name] = Field(default_factory=list)
+    history: list[PlanHistoryEntry] = Field(default_factory=list, max_length=20)

@@ -1,0 +1,142 @@
+"""report.json: what a review found and decided."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ci_bot.contracts.base import (
+    SCHEMA_VERSION,
+    Compared,
+    Contract,
+    Count,
+    Failure,
+    Line,
+    Name,
+    PlanId,
+    Sha,
+    Timestamp,
+    Timings,
+    Verbatim,
+    Versions,
+)
+from ci_bot.contracts.documents.plan import (
+    Backfill,
+    Change,
+    Checks,
+    Cost,
+    Decision,
+    EnvironmentStatement,
+    Finding,
+    Lineage,
+    ProdPlan,
+    Restatement,
+    ShortWindow,
+    Stage,
+)
+from ci_bot.contracts.plan_identity import PlanIdentity
+
+Baseline = Literal["state", "base-branch", "empty"]
+
+
+class Project(Contract):
+    paths: list[Name]
+    gateway: Name | None
+    dialect: Name | None
+    models: Count
+    python_path: list[Name] = Field(
+        default_factory=list, description="Where its Python modules were looked for, too."
+    )
+
+
+class Risk(Finding):
+    """A finding that took part in the decision."""
+
+    clears_when: Line
+
+
+class ReviewFacts(Contract):
+    """The worker's answer to a review: what is, without any judgement.
+
+    Head sha, PR and environment ownership are not here: the bot knows them better than a process
+    that runs the pull request's code.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["review"] = "review"
+    project: Project
+    environment: Compared
+    baseline: Baseline
+    identity: Annotated[PlanIdentity | None, Verbatim()]
+    changes: list[Change]
+    backfill: list[Backfill]
+    work: list[Backfill] = Field(description="What of the backfill is still to do.")
+    restatements: list[Restatement]
+    statements: list[EnvironmentStatement]
+    prod_plan: ProdPlan | None
+    findings: list[Finding]
+    checks: Checks
+    cost: Cost
+    stages: list[Stage]
+    lineage: Lineage
+    short_window: ShortWindow | None = Field(
+        default=None, description="Why the environment gets less history; null where it does not."
+    )
+    environment_now: Line | None = Field(
+        default=None, description="How the plan differs from what the environment holds now."
+    )
+    notes: list[Line] = Field(default_factory=list)
+    versions: Versions
+    timings: Timings
+    failure: Failure | None = None
+    base_failures: list[Failure] = Field(
+        default_factory=list,
+        description="Why the base branch does not load; empty where it does, or was not loaded.",
+    )
+
+
+class Report(Contract):
+    """report.json. `failure` is set, and the plan's parts are empty, where planning failed."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["review"] = "review"
+    project: Project
+    environment: Compared
+    head_sha: Sha | None
+    base_sha: Sha | None
+    merge_sha: Sha | None
+    plan_id: PlanId | None
+    identity: PlanIdentity | None = Field(description="What the plan id was computed over.")
+    appliable: bool
+    not_appliable_because: Line | None
+    baseline: Baseline
+    planned_at: Timestamp
+    decision: Decision
+    reasons: list[Line]
+    changes: list[Change]
+    backfill: list[Backfill]
+    work: list[Backfill]
+    restatements: list[Restatement]
+    statements: list[EnvironmentStatement]
+    prod_plan: ProdPlan | None
+    risks: list[Risk]
+    checks: Checks
+    cost: Cost
+    stages: list[Stage]
+    lineage: Lineage
+    short_window: ShortWindow | None = None
+    environment_now: Line | None
+    state_failure: Failure | None = Field(
+        default=None,
+        description="Why baseline `auto` took the base branch: the state could not be read.",
+    )
+    notes: list[Line]
+    versions: Versions
+    timings: Timings
+    failure: Failure | None
+    base_failures: list[Failure] = Field(
+        default_factory=list,
+        description="Why the base branch does not load; empty where it does, or was not loaded.",
+    )
+    cut: list[Name] = Field(description="Sections that a budgeted rendering left out or shortened.")

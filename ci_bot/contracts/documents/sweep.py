@@ -1,0 +1,126 @@
+"""A sweep: which environments there are, and what became of those that had to go."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ci_bot.contracts.base import (
+    SCHEMA_VERSION,
+    Bytes,
+    Compared,
+    Contract,
+    Count,
+    Failure,
+    Line,
+    Name,
+    Seconds,
+    Timestamp,
+    Timings,
+    Versions,
+)
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.environment import EnvironmentName
+
+Standing = Literal[
+    "remove",  # recorded for this repository, and its pull request is closed: a rescue
+    "tables",  # removed before, and its physical tables are due to be reclaimed
+    "grace",  # removed before, and its physical tables stay for a while
+    "open",
+    "unknown",  # GitHub does not say, so it stays
+    "pinned",
+    "not_recorded",  # a name like ours, without a record of ours
+    "odd_record",  # a record of ours that contradicts its own name
+]
+
+
+class FoundEnvironment(Contract):
+    """An environment with the name of a pull request's, as ledger and state know it."""
+
+    environment: Compared
+    owner: Compared | None = Field(description="As the ledger records it; null: no record of ours.")
+    pr_number: Count | None = None
+    phase: Compared | None = Field(
+        default=None, description="What the ledger says it went through."
+    )
+    in_state: bool = Field(description="SQLMesh's state has a record of it.")
+    pinned: bool = Field(default=False, description="The project's configuration pins it.")
+    updated_at: Timestamp | None = Field(default=None, description="Of the ledger's record.")
+    expires_at: Timestamp | None = Field(
+        default=None, description="SQLMesh's own TTL, the last net; null: it never expires."
+    )
+    tables_due_at: Timestamp | None = Field(
+        default=None,
+        description="When its physical tables may be reclaimed; null: it is not removed yet.",
+    )
+    tables_due: bool = Field(default=False, description="That moment has passed.")
+
+
+class EnvironmentList(Contract):
+    """The worker's answer to the first half of a sweep. Nothing was changed for it."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["list"] = "list"
+    environments: list[FoundEnvironment]
+    seconds: Seconds
+    timings: Timings = Field(default_factory=dict)
+    versions: Versions
+
+
+class SweepTarget(Contract):
+    """One environment to remove, and how its pull request ended (null: nobody knows)."""
+
+    environment: EnvironmentName
+    pr_number: Count
+    merged: bool | None = None
+
+
+class SweepDocument(Contract):
+    """The worker's answer to the second half: one document for each environment it got to.
+
+    An environment that was asked for and has no document was not reached.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["sweep"] = "sweep"
+    cleanups: list[CleanupDocument]
+    seconds: Seconds
+    versions: Versions
+
+
+class SweepRow(Contract):
+    """One environment in a sweep's report: how it stood, and what came of it."""
+
+    environment: Name
+    pr_number: Count | None
+    standing: Standing
+    merged: bool | None = None
+    cause: Line | None = Field(
+        default=None, description="The likely reason why it was still there; null: it may stay."
+    )
+    result: Literal["removed", "nothing_to_do", "incomplete", "refused"] | None = Field(
+        default=None, description="Of its cleanup; null: none was made."
+    )
+    waits: Line | None = Field(default=None, description="Why it should be gone and is not.")
+    views_dropped: Count = 0
+    tables_reclaimed: Count = 0
+    bytes_reclaimed: Bytes | None = Field(
+        default=None, description="What those tables freed; null: one of them is not known."
+    )
+    tables_kept: Count = Field(default=0, description="Physical tables that stay.")
+    tables_until: Timestamp | None = Field(
+        default=None, description="How long they stay at the longest; null: not known."
+    )
+    expires_at: Timestamp | None = None
+
+
+class SweepReport(Contract):
+    """What a sweep found and did, for people and for the step's output."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["sweep"] = "sweep"
+    dry_run: bool
+    rows: list[SweepRow]
+    others: Count = Field(description="Environments of other repositories; not looked at.")
+    failure: Failure | None = None

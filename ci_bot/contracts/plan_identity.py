@@ -1,0 +1,132 @@
+"""Plan identity: one id for what a PR environment will be (DESIGN 4.3).
+
+The id covers what the environment becomes and the permissions it becomes it with. What is still
+to do is no part of it, so that a retry, a second click or a scheduled prod run keep the id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+from pydantic import Field
+
+from ci_bot.contracts.base import Contract, Count, Name, PlanId, Timestamp
+from ci_bot.contracts.documents.plan import Category, Window
+
+MIN_PREFIX = 8
+_WHOLE = re.compile(r"[0-9a-f]{64}")
+
+
+class TargetSnapshot(Contract):
+    """What one model will be in the environment."""
+
+    model: Name
+    fingerprint: Name
+    category: Category | None
+    preview: bool
+    promoted: bool
+    start: Timestamp | None = Field(description="The target window, inclusive.")
+    end: Timestamp | None = Field(description="Exclusive.")
+
+
+class StatementIdentity(Contract):
+    """Environment statements with the hash of the Python code that they can call."""
+
+    before_all: list[str]
+    after_all: list[str]
+    python_env_sha256: Name
+
+
+class PlanFlags(Contract):
+    """Every option that changes what a plan does."""
+
+    forward_only: bool = False
+    include_unmodified: bool = False
+    skip_backfill: bool = False
+    min_intervals: Count = 0
+    preview_start: str | None = None
+    preview_min_intervals: Count = 0
+    select_models: list[str] = Field(default_factory=list)
+    restate_models: list[str] = Field(default_factory=list)
+    allow_destructive: list[str] = Field(default_factory=list)
+
+
+class RestatedRange(Contract):
+    model: Name
+    start: Timestamp
+    end: Timestamp
+
+
+class PlanIdentity(Contract):
+    """Everything that the plan id is computed over."""
+
+    environment: Name
+    gateway: Name
+    suffix_target: Name
+    catalog_mapping: dict[str, str] = Field(default_factory=dict)
+    state_schema_version: int
+    flags: PlanFlags
+    window: Window
+    snapshots: list[TargetSnapshot]
+    removed: list[Name]
+    restatements: list[RestatedRange]
+    statements: list[StatementIdentity]
+
+    def plan_id(self) -> str:
+        """The SHA-256 of the canonical JSON: sorted keys, sorted sets, no spaces, UTF-8."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    def canonical(self) -> str:
+        """The same text for the same plan, whatever order its sets were found in.
+
+        The order of environment statements is kept: they run in that order.
+        """
+        document = self.model_dump(mode="json")
+        document["snapshots"].sort(key=lambda item: item["model"])
+        document["removed"].sort()
+        document["restatements"].sort(key=lambda item: item["model"])
+        for flag in ("select_models", "restate_models", "allow_destructive"):
+            document["flags"][flag].sort()
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class PlanDifference(Contract):
+    """What differs between the plan that was reviewed and the plan of now."""
+
+    snapshots_added: list[Name] = Field(default_factory=list)
+    snapshots_gone: list[Name] = Field(default_factory=list)
+    snapshots_changed: list[Name] = Field(default_factory=list)
+    fields_changed: list[Name] = Field(default_factory=list)
+
+
+def matches(asked: str, plan_id: PlanId) -> bool:
+    """Whether `asked`, a plan id or a prefix of at least eight digits, names `plan_id`."""
+    return len(asked) >= MIN_PREFIX and plan_id.startswith(asked.lower())
+
+
+def whole_id(asked: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
+    """The whole id of the plan that was asked for; None where nobody knows more than a prefix."""
+    if reviewed is not None:
+        return reviewed.plan_id()
+    return asked.lower() if asked and _WHOLE.fullmatch(asked.lower()) else None
+
+
+def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
+    """What a refusal shows: the sets and the fields in which two plans differ."""
+    before = {item.model: item for item in reviewed.snapshots}
+    after = {item.model: item for item in current.snapshots}
+    fields = [
+        name
+        for name in PlanIdentity.model_fields
+        if name != "snapshots" and getattr(reviewed, name) != getattr(current, name)
+    ]
+    return PlanDifference(
+        snapshots_added=sorted(after.keys() - before.keys()),
+        snapshots_gone=sorted(before.keys() - after.keys()),
+        snapshots_changed=sorted(
+            name for name in before.keys() & after.keys() if before[name] != after[name]
+        ),
+        fields_changed=fields,
+    )

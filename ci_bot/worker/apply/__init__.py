@@ -1,0 +1,1 @@
+"""Building the reviewed plan, and what shows that it was built."""

@@ -1,0 +1,304 @@
+"""An apply: the reviewed plan, and no other, on Spark."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.base import Failure, short
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.plan import Backfill, Cost
+from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.plan_identity import PlanIdentity, difference, matches
+from ci_bot.errors import BadInput, BotError
+from ci_bot.worker import compat
+from ci_bot.worker.apply import evidence, preconditions
+from ci_bot.worker.apply.attempts import Attempts, PlanMovedError
+from ci_bot.worker.apply.progress_report import Report
+from ci_bot.worker.apply.proof import Proof
+from ci_bot.worker.apply.recorder import Recorder, recorder_of
+from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.opening import Clock, OpenProject
+from ci_bot.worker.records import history, ownership
+from ci_bot.worker.records.hold import Hold
+from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.review.reviewing import place_of
+from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import failure_of, sentence
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What an apply needs from its surroundings.
+
+    `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
+    before Spark starts where its process is not expected to live long. `keep` takes what to answer
+    if the process ends without a word, `last_words` what to answer where it is asked to stop.
+    `pause` waits for seconds.
+    """
+
+    clock: Clock
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+    stop: Callable[[], bool]
+    brief: Callable[[], None] = lambda: None
+    keep: Callable[[ApplyDocument], None] = lambda _document: None
+    last_words: Callable[[Callable[[], ApplyDocument]], None] = lambda _words: None
+    pause: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What is to be done: `promoted` where everything is built, and was not looked at yet."""
+
+    planned: Planned
+    work: list[Backfill]
+    estimate: Cost
+    promoted: bool
+
+
+def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
+    """Plans again, compares with the review, and builds the PR environment.
+
+    Once something is written every end of it is a document, whatever goes wrong.
+
+    Raises:
+        BadInput: prod does not exist yet, or the project cannot be applied on Spark.
+        Refused: the environment is somebody else's, the plan would write prod, or another run
+            holds the environment.
+        SQLMeshError: the project does not load.
+    """
+    started = ports.clock.now()
+    opened = opening.open_project(
+        place_of(ask, ask.projects),
+        write=True,
+        clock=ports.clock,
+        on_spark_start=ports.on_spark_start,
+    )
+    try:
+        return _Run(ask, ports, opened, started).execute()
+    finally:
+        _quietly("closing the state", opened.close)
+
+
+class _Run:
+    """One apply, from the re-plan to the evidence."""
+
+    def __init__(self, ask: ApplyAsk, ports: Ports, opened: OpenProject, started: float) -> None:
+        self.ask = ask
+        self.ports = ports
+        self.opened = opened
+        self.context = opened.context
+        self.names = Names(self.context.default_catalog, self.context.default_dialect)
+        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
+        self.record = Record(ask, self.context, self.ledger, self.catalog, self.hold)
+        self.attempts = Attempts(
+            self.context,
+            self.hold,
+            ports.clock,
+            self._progress,
+            names=self.names,
+            repository=place_of(ask, ask.projects).repository,
+            replan=self._replan,
+        )
+        self.report = Report(
+            ask,
+            opened,
+            progress=ports.progress,
+            keep=ports.keep,
+            started=started,
+            attempts=self.attempts.made,
+        )
+        self.proof = Proof(
+            ask,
+            self.context,
+            self.catalog,
+            names=self.names,
+            hold=self.hold,
+            record=self.record,
+            report=self.report,
+            clock=ports.clock,
+            looking=evidence.Ports(
+                self.report.progress, self.hold.stop, ports.clock.now, ports.pause
+            ),
+        )
+
+    def execute(self) -> ApplyDocument:
+        self._check_prerequisites()
+        try:
+            seen = self.hold.look()
+            ready = self._ready()
+            if isinstance(ready, ApplyDocument):
+                return ready
+            with self.ports.clock.phase("lease"):
+                self.hold.take(self.ports.progress)
+            if self.hold.moved_since(seen):
+                compat.forget_cached_snapshots(self.context)
+                ready = self._ready()
+            return ready if isinstance(ready, ApplyDocument) else self._build(ready)
+        finally:
+            _quietly("releasing the lease", self.hold.end)
+
+    def _check_prerequisites(self) -> None:
+        if self.opened.baseline == "empty" or not self.opened.has_prod:
+            raise BadInput(
+                "There is no prod environment yet, so there is nothing that a PR environment could "
+                "be compared with.",
+                hint="Build prod first: `sqlmesh plan`.",
+                reason_code="no_prod",
+            )
+        pull_request = self.ask.owner.pr_number is not None
+        preconditions.check_project(self.context, self.ask.environment, pull_request=pull_request)
+
+    def _ready(self) -> ApplyDocument | _Ready:
+        """The plan of now; a document where nothing is to be done."""
+        self._check_ownership()
+        self.ports.progress("plan", "planning again on the current commit", None, None)
+        planned = self._plan(self.ask.window)
+        if planned is None:
+            return self.report.document("nothing_to_apply", reason_code="no_changes")
+        identity = self._identity(planned)
+        refused = self._compare(identity)
+        if refused is not None:
+            return refused
+        work = describe.work_left(planned, self.names)
+        preconditions.check_work(self.context, planned, self.names)
+        promoted = not work and preconditions.is_promoted(self.context, planned)
+        if promoted and self._is_proven():
+            return self.report.document("nothing_to_apply", reason_code="already_applied")
+        return _Ready(planned, work, history.of_work(work, self.ledger), promoted)
+
+    def _check_ownership(self) -> None:
+        # In this order: see `ownership.refusal`.
+        stored = self.context.state_reader.get_environment(self.ask.environment)
+        row = self.ledger.get(self.ask.environment)
+        ownership.check(self.ask.environment, self.ask.owner, row, stored, claim=self.ask.claim)
+
+    def _is_proven(self) -> bool:
+        """Whether the ledger says that this very plan was applied and looked at to the end."""
+        row = self.ledger.get(self.ask.environment)
+        return row is not None and row.phase == "applied" and row.plan_id == self.report.plan_id
+
+    def _plan(self, window: Any) -> Planned | None:
+        ask = self.ask
+        wish = Wish(
+            environment=ask.environment,
+            flags=ask.flags,
+            start=ask.start,
+            end=ask.end,
+            window=window,
+        )
+        with self.ports.clock.phase("plan"):
+            planned = planning.plan_against_prod(self.context, wish)
+        if planned is not None:
+            preconditions.check_category(planned, self.names)
+        return planned
+
+    def _identity(self, planned: Planned) -> PlanIdentity:
+        return planning.identity_of(
+            self.context,
+            planned,
+            state_schema_version=self.opened.state.schema_version,
+            repository=Path(self.ask.workplace.repository),
+        )
+
+    def _compare(self, identity: PlanIdentity) -> ApplyDocument | None:
+        """A refusal where the plan of now is not the one that was asked for."""
+        asked, now = self.ask.plan_id, identity.plan_id()
+        self.report.plan_id, self.report.identity = now, identity
+        if asked is None or matches(asked, now):
+            return None
+        if self.ask.reviewed is not None:
+            self.report.difference = difference(self.ask.reviewed, identity)
+        failure = preconditions.plan_changed(
+            f"The plan is no longer the reviewed one: asked for {short(asked)}, the plan of now is "
+            f"{short(now)}."
+        )
+        return self.report.document("refused", reason_code=failure.reason_code, failure=failure)
+
+    def _replan(self) -> Planned:
+        """A fresh plan for a retry: the same one, with less to do. The snapshots of a plan that
+        failed carry stale intervals.
+
+        Raises:
+            PlanMovedError: it would be another one by now, which nobody has reviewed.
+            Refused: see `apply_checks.check_work`.
+        """
+        first = self.report.identity
+        compat.forget_cached_snapshots(self.context)
+        planned = self._plan(first.window if first else None)
+        identity = self._identity(planned) if planned else None
+        if planned is None or identity is None or identity.plan_id() != self.report.plan_id:
+            if first is not None and identity is not None:
+                self.report.difference = difference(first, identity)
+            raise PlanMovedError
+        preconditions.check_work(self.context, planned, self.names)
+        return planned
+
+    def _build(self, ready: _Ready) -> ApplyDocument:
+        planned = ready.planned
+        recorder = recorder_of(ready.work, self.names, self._built)
+        if not history.builds_long(self.ledger):
+            self.ports.brief()
+        with self.ports.clock.phase("spark"):
+            preconditions.check_views(self.context, self.catalog, planned.plan.environment)
+            self.record.begin(planned, self.report.plan_id)
+        self.report.begin(planned, recorder, ready.estimate)
+        self.ports.last_words(self.report.stopped)
+        try:
+            failure = None if ready.promoted else self._attempt(planned, recorder)
+            if failure is not None:
+                self.record.end("failed")
+                return self._unfinished(failure)
+            failure = self.proof.collect(planned, self.attempts.made)
+            return self._unfinished(failure) if failure else self.report.applied()
+        except Exception as error:
+            # What is built is there, whatever went wrong, and has to be told.
+            if not isinstance(error, BotError):
+                sys.excepthook(type(error), error, error.__traceback__)
+            if not self.report.promoted:
+                self.record.end("failed")
+            return self._unfinished(self._failure(error))
+
+    def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
+        self._progress("apply", f"building {self.ask.environment}", None, None)
+        return self.attempts.build(planned, recorder)
+
+    def _unfinished(self, failure: Failure) -> ApplyDocument:
+        stopped = failure.reason_code == "stop_requested"
+        then = "The cleanup that asked for the stop removes it." if stopped else None
+        return self.report.unfinished(failure, then=then)
+
+    def _failure(self, error: Exception) -> Failure:
+        if self.hold.stop():
+            return self.hold.failure()
+        return failure_of(
+            error,
+            stage="apply",
+            repository=place_of(self.ask, self.ask.projects).repository,
+            hint="Apply again: what is built is kept, and the rest is done.",
+        )
+
+    def _built(self, message: str, done: int, total: int) -> None:
+        self._progress("apply", message, done, total)
+
+    def _progress(self, phase: str, message: str, done: int | None, total: int | None) -> None:
+        self.report.progress(phase, message, done, total)
+
+
+def _quietly(what: str, action: Callable[[], None]) -> None:
+    """Does what must not cost the answer."""
+    try:
+        action()
+    except Exception as error:
+        print(f"{what}: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log

@@ -1,0 +1,204 @@
+"""Building a plan on Spark, and once more with a fresh plan where a failure passes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.utils.concurrency import NodeExecutionFailedError
+from sqlmesh.utils.errors import ConflictingPlanError
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import Attempt
+from ci_bot.errors import Refused
+from ci_bot.secrets.cutting import shortened
+from ci_bot.worker import compat
+from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.project.opening import Clock
+from ci_bot.worker.records.hold import Hold
+from ci_bot.worker.records.lease import LeaseLostError, Progress
+from ci_bot.worker.warehouse import objects
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import failure_of, root_cause, sentence
+
+# A race is lost once or twice; what fails three times has another reason.
+MAX_ATTEMPTS = 3
+_CONCURRENT = (
+    "concurrent modification",
+    "ConcurrentModificationException",
+    "ConcurrentAppendException",
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "WriteConflict",
+)
+# Of a table or a schema of the plan's own: SQLMesh makes them with IF NOT EXISTS and OR REPLACE,
+# and Spark replaces a view by dropping it and making it anew. So another run was there in between.
+_IN_BETWEEN = ("TABLE_OR_VIEW_NOT_FOUND", "ALREADY_EXISTS", "AlreadyExistsException")
+
+
+class PlanMovedError(Refused):
+    """Between two attempts the plan became another one."""
+
+    reason_code = "plan_changed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The first attempt failed, and by now the plan would be another one than the one that "
+            "was asked for: prod has changed since. So it was not tried again.",
+            hint="Review again, then apply the new plan id. What is built is kept; a cleanup "
+            "removes it.",
+        )
+
+
+class Attempts:
+    """The tries of one apply; `made` lists them.
+
+    Args:
+        repository: The directory that paths in messages are shown relative to.
+        replan: The same plan anew, because the snapshots of a failed one carry stale intervals. It
+            raises where there is none that may be built.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        hold: Hold,
+        clock: Clock,
+        progress: Progress,
+        *,
+        names: Names,
+        repository: Path,
+        replan: Callable[[], Planned],
+    ) -> None:
+        self._context = context
+        self._hold = hold
+        self._clock = clock
+        self._progress = progress
+        self._names = names
+        self._repository = repository
+        self._replan = replan
+        self.made: list[Attempt] = []
+
+    def build(self, planned: Planned, recorder: Recorder) -> Failure | None:
+        """Builds the plan; gives why it could not be built, None where it is."""
+        current = planned
+        for number in range(1, MAX_ATTEMPTS + 1):
+            begun = self._clock.now()
+            try:
+                with self._clock.phase("apply"):
+                    self._evaluate(current, recorder, alone=number > 1)
+            except Exception as error:
+                if self._hold.stop() or isinstance(error, LeaseLostError):
+                    return self._hold.failure()
+                tables = self._tables(current)
+                why = retry_reason(error, recorder, tables) if number < MAX_ATTEMPTS else None
+                self.made.append(
+                    Attempt(
+                        number=number,
+                        result="failed",
+                        error=_one_line(error, recorder),
+                        retried_because=why,
+                        seconds=self._since(begun),
+                    )
+                )
+                if why is None:
+                    return self._failure(error, recorder)
+                self._progress("apply", f"{why}; trying once more, one task at a time", None, None)
+                recorder.failures.clear()
+                recorder.promoting = recorder.promoted = False
+                try:
+                    current = self._replan()
+                except Exception as refused:
+                    return self._not_again(refused, recorder)
+            else:
+                seconds = self._since(begun)
+                self.made.append(Attempt(number=number, result="succeeded", seconds=seconds))
+                return None
+        return None
+
+    def _tables(self, planned: Planned) -> set[str]:
+        catalog = str(self._context.default_catalog)
+        tables = objects.physical_tables(planned.changed, planned.deployable, catalog)
+        return {table.shown for table in tables}
+
+    def _not_again(self, error: Exception, recorder: Recorder) -> Failure:
+        """Why there is no second attempt, with what is there of the first."""
+        if self._hold.stop():
+            return self._hold.failure()
+        failure = failure_of(error, stage="compare", repository=self._repository)
+        built = ", ".join(model.model for model in recorder.so_far()) or "no table"
+        return failure.model_copy(
+            update={
+                "message": f"{failure.message} The attempt before it has built {built}, and may "
+                "have made some of the views.",
+            }
+        )
+
+    def _evaluate(self, planned: Planned, recorder: Recorder, *, alone: bool) -> None:
+        """Runs the plan's stages.
+
+        Args:
+            alone: One batch at a time.
+        """
+        evaluator = compat.plan_evaluator(
+            self._context,
+            recorder,
+            recorder.on_audits,
+            max_workers=1 if alone else None,
+            promotion=self._hold.promotion,
+        )
+        evaluator.evaluate(planned.plan.to_evaluatable(), circuit_breaker=self._hold.stop)
+
+    def _since(self, begun: float) -> float:
+        return round(self._clock.now() - begun, 3)
+
+    def _failure(self, error: Exception, recorder: Recorder) -> Failure:
+        failed = recorder.failures[0] if recorder.failures else error
+        node = (
+            getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
+        )
+        name = getattr(node, "snapshot_name", None) or getattr(node, "name", None)
+        base = failure_of(
+            root_cause(failed),
+            stage="apply",
+            repository=self._repository,
+            hint="Fix the cause and apply again: what is built already is kept.",
+        )
+        return base.model_copy(update={"model": self._names.of(str(name)) if name else None})
+
+
+def retry_reason(
+    error: BaseException, recorder: Recorder, tables: Collection[str] = ()
+) -> str | None:
+    """Why a failure is worth one more try with a fresh plan; None where it is not.
+
+    Args:
+        tables: The plan's physical tables, as `schema.table`.
+
+    Two kinds of failure pass by themselves: a race in the virtual layer
+    (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
+    """
+    if isinstance(error, ConflictingPlanError):
+        return None
+    causes = [error, *recorder.failures]
+    texts = " ".join(f"{sentence(cause)} {sentence(root_cause(cause))}" for cause in causes)
+    if any(sign in texts for sign in _CONCURRENT):
+        return "another writer changed the same table"
+    named = texts.replace("`", "")
+    ours = any(name in named for table in tables for name in (table, f"Database {_schema(table)} "))
+    if ours and any(sign in texts for sign in _IN_BETWEEN):
+        return "another run was making the same table"
+    if recorder.promoting and not recorder.promoted:
+        return "the virtual layer update failed"
+    return None
+
+
+def _schema(table: str) -> str:
+    return table.rpartition(".")[0]
+
+
+def _one_line(error: BaseException, recorder: Recorder) -> str:
+    cause = root_cause(recorder.failures[0] if recorder.failures else error)
+    return shortened(sentence(cause).splitlines()[0], 1_000)

@@ -1,0 +1,122 @@
+"""How two values of a column are compared: which cast, which form travels, which expression.
+
+Every function takes and gives Spark SQL text. Numbers with a fraction agree when they round to the
+same DECIMAL(38, decimals), as in SQLMesh's `RowDiffMixin._normalize_decimal_value`; numbers within
+structs, arrays and maps are compared exactly, as SQLMesh does.
+"""
+
+from __future__ import annotations
+
+from ci_bot.worker.apply.diff.spark_types import SparkType
+from ci_bot.worker.warehouse.catalog import quoted
+
+_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""Whole numbers, and the digits that Spark gives each as a decimal."""
+
+_FLOATING = frozenset({"float", "double"})
+_TEXT = frozenset({"string", "char", "varchar"})
+_MOMENTS = frozenset({"date", "timestamp", "timestamp_ntz"})
+_NESTED = frozenset({"struct", "array", "map"})
+_PLAIN = frozenset({*_WHOLE, *_FLOATING, *_TEXT, *_MOMENTS, "decimal", "boolean", "binary", "void"})
+_MAX_DIGITS = 38
+
+
+def comparable(kind: SparkType) -> bool:
+    """Whether Spark can tell two values of the type apart (it cannot for `interval`)."""
+    return all(
+        part.name in _PLAIN or part.name in _NESTED or part.name.startswith("interval ")
+        for part in kind.walk()
+    )
+
+
+def usable_as_key(kind: SparkType) -> bool:
+    """Whether rows can be joined on the type. Spark cannot join on a map."""
+    return comparable(kind) and all(part.name != "map" for part in kind.walk())
+
+
+def align(prod: SparkType, pr: SparkType) -> SparkType | None:
+    """The type in which both sides are compared; None where a comparison would say nothing.
+
+    A changed type is worth a comparison where each value has exactly one form in the wider type:
+    among whole numbers, among numbers, among texts, among dates and timestamps, and a whole number
+    or a date against its text. Everything else depends on a format that we would have to guess.
+    """
+    if prod == pr:
+        return prod if comparable(prod) else None
+    names = {prod.name, pr.name}
+    if names <= _WHOLE.keys():
+        return max(prod, pr, key=lambda kind: _WHOLE[kind.name])
+    if names <= {*_WHOLE, *_FLOATING, "decimal"}:
+        return SparkType("double") if names & _FLOATING else _wider_decimal(prod, pr)
+    if names <= _MOMENTS:
+        # Midnight of a date and the wall clock of a timestamp, both in the session's time zone.
+        return SparkType("timestamp_ntz" if "timestamp_ntz" in names else "timestamp")
+    texts, others = names & _TEXT, names - _TEXT
+    if texts and all(name in _WHOLE or name == "date" for name in others):
+        return SparkType("string")
+    return None
+
+
+def _wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
+    """The decimal that holds both, as long as Spark has one."""
+    sizes = [
+        kind.sizes if kind.name == "decimal" else (_WHOLE[kind.name], 0) for kind in (prod, pr)
+    ]
+    scale = max(scale for _, scale in sizes)
+    digits = max(precision - scale for precision, scale in sizes) + scale
+    return SparkType("decimal", (digits, scale)) if digits <= _MAX_DIGITS else None
+
+
+def cast(value: str, held: SparkType, wanted: SparkType) -> str:
+    """`value` in the type in which it is compared. All casts of `align` lose nothing."""
+    if held == wanted or (held.name in _TEXT and wanted.name in _TEXT):
+        return value
+    return f"CAST({value} AS {wanted.ddl})"
+
+
+def carried(value: str, kind: SparkType) -> str:
+    """The form of a value that travels through the shuffle and is compared there.
+
+    Text and binary travel as their 64-bit hash: whole rows of wide text are what makes a diff slow,
+    and two different values share a hash once in 2^64. NULL has a hash of its own. Types with a map
+    travel with every map as a list of its entries in order, which Spark can compare.
+    """
+    if kind.name in _TEXT or kind.name == "binary":
+        return f"XXHASH64({value})"
+    return canonical(value, kind)
+
+
+def canonical(value: str, kind: SparkType, depth: int = 0) -> str:
+    """`value` with each map within it replaced by a sorted list of its entries."""
+    if all(part.name != "map" for part in kind.walk()):
+        return value
+    item = f"x{depth}"
+    if kind.name == "map":
+        # A key holds no map: Spark does not allow it.
+        _, (_, held) = kind.children
+        entry = f"NAMED_STRUCT('k', {item}.key, 'v', {canonical(f'{item}.value', held, depth + 1)})"
+        return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({value}), {item} -> {entry}))"
+    if kind.name == "array":
+        ((_, element),) = kind.children
+        return f"TRANSFORM({value}, {item} -> {canonical(item, element, depth + 1)})"
+    fields = ", ".join(
+        f"'f{number}', {canonical(f'{value}.{quoted(name)}', field, depth)}"
+        for number, (name, field) in enumerate(kind.children)
+    )
+    return f"IF({value} IS NULL, NULL, NAMED_STRUCT({fields}))"
+
+
+def equal(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
+    """Whether two carried values agree; NULL agrees with NULL, and nothing else does.
+
+    The exact comparison comes first, so the rounding, which is slow, runs for values that differ
+    only. It may be NULL where that cast overflows; a filter takes that as false. TRY_CAST, because
+    a plain cast fails the query in ANSI mode.
+    """
+    if kind.name in _TEXT or kind.name == "binary":
+        return f"{prod} = {pr}"
+    same = f"{prod} <=> {pr}"
+    if kind.name in _FLOATING or (kind.name == "decimal" and kind.sizes[1] > decimals):
+        rounded = f"DECIMAL({_MAX_DIGITS}, {decimals})"
+        return f"({same} OR TRY_CAST({prod} AS {rounded}) = TRY_CAST({pr} AS {rounded}))"
+    return same

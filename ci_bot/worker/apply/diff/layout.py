@@ -1,0 +1,119 @@
+"""Which columns take part: pairs of both sides, what was added, removed and retyped, the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ci_bot.contracts.documents.apply import SchemaDifference
+from ci_bot.worker.apply.diff.comparison import align, usable_as_key
+from ci_bot.worker.apply.diff.spark_types import SparkType, parse
+
+Columns = Sequence[tuple[str, str]]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of both sides. `kind` is the type it is compared in, None if it cannot be."""
+
+    prod: str
+    pr: str
+    prod_type: SparkType
+    pr_type: SparkType
+    kind: SparkType | None
+
+    @property
+    def name(self) -> str:
+        """The name that the report shows: the PR's, because that is what is under review."""
+        return self.pr
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a comparison, or the sentence that says why there can be none."""
+
+    columns: list[Column] = field(default_factory=list)
+    keys: list[Column] = field(default_factory=list)
+    schema: SchemaDifference = field(default_factory=SchemaDifference)
+    impossible: str | None = None
+
+    @property
+    def values(self) -> list[Column]:
+        """The columns outside the key, in prod's order."""
+        return [column for column in self.columns if column not in self.keys]
+
+    @property
+    def unknown(self) -> list[Column]:
+        """Columns that have one type on both sides, but a type that Spark cannot compare."""
+        return [c for c in self.values if c.kind is None and c.prod_type == c.pr_type]
+
+    def named(self, name: str) -> Column | None:
+        """The pair that a column name of the model means."""
+        return _pick(name, {column.pr: column for column in self.columns})
+
+
+def lay_out(prod: Columns, pr: Columns, keys: Sequence[str], skip: Iterable[str] = ()) -> Layout:
+    """Pairs the columns of both sides and finds the keys among them."""
+    pairs, schema = _paired(prod, pr)
+    layout = Layout(pairs, [], schema)
+    if not keys:
+        return Layout(pairs, [], schema, "The model has no grain, so its rows cannot be paired.")
+    chosen: dict[Column, None] = {}
+    for key in keys:
+        found = layout.named(key)
+        if found is None:
+            held = _pick(key, dict(prod)) is not None, _pick(key, dict(pr)) is not None
+            return Layout(pairs, [], schema, _no_key(key, *held))
+        if found.kind is None or not usable_as_key(found.kind):
+            return Layout(pairs, [], schema, _bad_key(found))
+        chosen[found] = None
+    skipped = {column for name in skip if (column := layout.named(name))}
+    kept = [column for column in pairs if column in chosen or column not in skipped]
+    return Layout(kept, list(chosen), schema)
+
+
+def _paired(prod: Columns, pr: Columns) -> tuple[list[Column], SchemaDifference]:
+    theirs = dict(pr)
+    taken: dict[str, str] = {}
+    for name, _ in prod:
+        found = _pick(name, {other: other for other in theirs if other not in taken.values()})
+        if found is not None:
+            taken[name] = found
+    pairs = []
+    for name, ddl in prod:
+        if name in taken:
+            old, new = parse(ddl), parse(theirs[taken[name]])
+            pairs.append(Column(name, taken[name], old, new, align(old, new)))
+    return pairs, SchemaDifference(
+        added=[name for name, _ in pr if name not in taken.values()],
+        removed=[name for name, _ in prod if name not in taken],
+        changed=[column.name for column in pairs if column.prod_type != column.pr_type],
+    )
+
+
+def _pick(name: str, named: dict[str, Value]) -> Value | None:
+    """The entry of that name, or else the only one that differs from it in case alone.
+
+    Spark does not tell the case of names apart unless `spark.sql.caseSensitive` is set.
+    """
+    if name in named:
+        return named[name]
+    alike = [value for other, value in named.items() if other.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _no_key(key: str, in_prod: bool, in_pr: bool) -> str:
+    if in_prod:
+        return f"The grain column {key} is not in the PR environment's table."
+    if in_pr:
+        return f"The grain column {key} is not in prod's table."
+    return f"The grain column {key} is in neither table."
+
+
+def _bad_key(key: Column) -> str:
+    if key.prod_type != key.pr_type:
+        change = f"{key.prod_type.ddl} to {key.pr_type.ddl}"
+        return f"The grain column {key.name} changed its type from {change}."
+    return f"Spark cannot join on the grain column {key.name}, a {key.prod_type.ddl}."

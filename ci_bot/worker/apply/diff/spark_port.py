@@ -1,0 +1,121 @@
+"""`SqlPort` over a Spark session: the only module of the diff that knows PySpark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from ci_bot.secrets.cutting import shortened
+from ci_bot.worker.apply.diff.spec import SqlError
+from ci_bot.worker.warehouse.catalog import quoted
+
+# Where Spark keeps the declared type of a CHAR or VARCHAR column, which its schema calls a string:
+# CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY.
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+_JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+# What Spark says of a relation without statistics: spark.sql.defaultSizeInBytes, Long.MaxValue,
+# and products of it for joins.
+_UNKNOWN_SIZE = 2**60
+_SENTENCE = 300
+
+
+class SparkPort:
+    """Asks a Spark session. May be used from several threads at once.
+
+    Args:
+        session: A session with a context in this process (not Spark Connect).
+        group: The name of the job group under which all queries of this port run.
+    """
+
+    def __init__(self, session: SparkSession, *, group: str = "ci-bot-data-diff") -> None:
+        self._session = session
+        self._group = group
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Names and types of a table or view."""
+        with spark_failures():
+            schema = json.loads(self._session.table(table)._jdf.schema().json())
+        return [(field["name"], _declared(field)) for field in schema["fields"]]
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs one query in this port's job group."""
+        with self._job_group(), spark_failures():
+            return [tuple(row) for row in self._session.sql(sql).collect()]
+
+    def size(self, table: str) -> int | None:
+        """Bytes that Spark expects to read from a table, from its files; None if it cannot say."""
+        with spark_failures():
+            plan = self._session.table(table)._jdf.queryExecution().optimizedPlan()
+            size = int(str(plan.stats().sizeInBytes()))
+        return size if size < _UNKNOWN_SIZE else None
+
+    def cancel(self) -> None:
+        """Ends the queries of this port that are running now."""
+        self._session.sparkContext.cancelJobGroup(self._group)
+
+    @contextmanager
+    def _job_group(self) -> Iterator[None]:
+        """Puts this thread's jobs into the group, and gives the thread back as it was."""
+        context = self._session.sparkContext
+        before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
+        context.setJobGroup(self._group, "data diff", interruptOnCancel=True)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                # None removes the property; the signature of PySpark does not know that.
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]
+
+
+def side_by_side(session: SparkSession) -> int:
+    """How many comparisons the session's slots can feed at a time: one for every two, at most 4."""
+    return max(1, min(4, session.sparkContext.defaultParallelism // 2))
+
+
+@contextmanager
+def spark_failures() -> Iterator[None]:
+    """Turns what Spark raises into `SqlError`, whose text holds no value of any row."""
+    try:
+        yield
+    except AnalysisException as error:
+        # Made before any row is read, so its text holds names and types only.
+        first = str(error).strip().splitlines() or [type(error).__name__]
+        raise SqlError(shortened(first[0], _SENTENCE)) from error
+    except (PySparkException, Py4JError) as error:
+        # Messages of running queries quote values ("The value 'x' of the type ..."): no text of
+        # theirs may leave the warehouse, only the class of the error.
+        name = error.getErrorClass() if isinstance(error, PySparkException) else None
+        raise SqlError(f"{name or type(error).__name__} (see the log).") from error
+
+
+def _ddl(kind: Any) -> str:
+    """A type of Spark's JSON schema as DDL text: a word, or an object for a nested type.
+
+    PySpark's own classes for it fail on types that they do not know (`interval`), and their text
+    form does not quote the names of fields.
+    """
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "struct":
+        fields = ",".join(
+            f"{quoted(field['name'])}:{_ddl(field['type'])}" for field in kind["fields"]
+        )
+        return f"struct<{fields}>"
+    if kind["type"] == "array":
+        return f"array<{_ddl(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{_ddl(kind['keyType'])},{_ddl(kind['valueType'])}>"
+    return str(kind["type"])
+
+
+def _declared(field: dict[str, Any]) -> str:
+    declared = field.get("metadata", {}).get(_DECLARED)
+    if isinstance(declared, str) and field["type"] == "string":
+        return declared
+    return _ddl(field["type"])

@@ -1,0 +1,208 @@
+"""What an apply shows of what it built: views that resolve, row counts, the diff against prod.
+
+Whatever fails here is tried once more. Environments of several pull requests can share the physical
+view of a preview, and while one of them replaces it (Spark drops it and makes it anew) it is gone
+for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.environment import Environment
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.contracts.documents.apply import TableDiff, View
+from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.worker.apply.diff.grain import grain_columns
+from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
+from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
+from ci_bot.worker.apply.diff.spec import DiffSpec, TimeWindow
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.warehouse import objects
+from ci_bot.worker.warehouse.catalog import Catalog, Relation
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import sentence
+
+Result = TypeVar("Result")
+
+# A diff reads both tables; beyond this it is a job of its own, and the largest are left out.
+MAX_ROWS = 2_000_000_000
+NO_TABLE_DIFF = "The input `table-diff` is false."
+# Replacing a view takes Hive a fraction of this.
+PAUSE_SECONDS = 2.0
+
+
+@dataclass
+class Evidence:
+    """Row counts by model, one data diff per changed model, and why there is no more of it."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    diffs: list[TableDiff] = field(default_factory=list)
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What looking needs: how to tell, when to stop, a clock, and how to wait, in seconds."""
+
+    progress: Callable[[str, str, int | None, int | None], None]
+    stop: Callable[[], bool]
+    now: Callable[[], float]
+    pause: Callable[[float], None]
+
+
+def resolve(context: Any, environment: Environment, catalog: Catalog, ports: Ports) -> list[View]:
+    """Asks Spark to resolve every view of the environment.
+
+    Raises:
+        Exception: Spark does not answer.
+    """
+    ports.progress("verify", "asking Spark to resolve every view", None, None)
+    relations = list(objects.views_of(context, environment).values())
+    answers = _twice(lambda: catalog.resolve(relations), ports)
+    broken = [relation for relation, error in answers.items() if error is not None]
+    if broken and not ports.stop():
+        ports.pause(PAUSE_SECONDS)
+        answers |= _twice(lambda: catalog.resolve(broken), ports)
+    return [
+        View(view=relation.shown, resolves=error is None, error=error)
+        for relation, error in answers.items()
+    ]
+
+
+def collected(
+    ask: ApplyAsk, context: Any, planned: Planned, names: Names, catalog: Catalog, ports: Ports
+) -> Evidence:
+    """`collect`, which does not fail: what could not be had says why."""
+    try:
+        return _twice(lambda: collect(ask, context, planned, names, catalog, ports), ports)
+    except Exception as error:
+        return Evidence(missing=f"it could not be collected: {sentence(error)}"[:4_000])
+
+
+def _twice(look: Callable[[], Result], ports: Ports) -> Result:
+    try:
+        return look()
+    except Exception:
+        if ports.stop():
+            raise
+        ports.pause(PAUSE_SECONDS)
+        return look()
+
+
+def collect(
+    ask: ApplyAsk, context: Any, planned: Planned, names: Names, catalog: Catalog, ports: Ports
+) -> Evidence:
+    """Counts the rows of every promoted model that changed, and compares it with prod.
+
+    Aggregates only: no row leaves the warehouse, and nothing is written into it.
+    """
+    changed = {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
+    here = objects.views_of(context, planned.plan.environment)
+    relations = {view: name for name, view in here.items() if name in changed}
+    ports.progress("evidence", f"counting the rows of {len(relations)} models", None, None)
+    with spark_failures():
+        counted = catalog.count(list(relations))
+    counts = {relations[view]: n for view, n in counted.items()}
+    rows = {names.of(name): count for name, count in counts.items()}
+    if not ask.table_diff:
+        skipped = [
+            TableDiff(model=name, compared=False, skipped_because=NO_TABLE_DIFF)
+            for name in sorted(rows)
+        ]
+        return Evidence(rows, skipped)
+    prod = context.state_reader.get_environment(c.PROD)
+    candidates = _candidates(
+        context, planned, changed, here, objects.views_of(context, prod), names, counts
+    )
+    total = len(candidates)
+    finished = 0
+
+    def done(diff: TableDiff) -> None:
+        nonlocal finished
+        finished += 1
+        ports.progress("evidence", f"compared {diff.model} with prod", finished, total)
+
+    session = context.engine_adapter.spark
+    port = SparkPort(session)
+    diffs = compare_models(
+        port,
+        candidates,
+        budget=Budget(rows=MAX_ROWS),
+        controls=Controls(
+            workers=side_by_side(session),
+            cancelled=ports.stop,
+            stop=port.cancel,
+            clock=ports.now,
+            again=lambda: ports.pause(PAUSE_SECONDS),
+        ),
+        done=done,
+    )
+    return Evidence(rows, diffs, _nothing_compared(diffs))
+
+
+def _nothing_compared(diffs: Sequence[TableDiff]) -> str | None:
+    """Why no model could be compared, where Spark was the reason: it may have died meanwhile."""
+    failed = [why for diff in diffs if (why := diff.skipped_because or "").startswith(FAILED)]
+    if not failed or any(diff.compared for diff in diffs):
+        return None
+    return f"no model could be compared with prod. {failed[0]}"[:4_000]
+
+
+def _candidates(
+    context: Any,
+    planned: Planned,
+    changed: Mapping[str, Snapshot],
+    here: Mapping[str, Relation],
+    there: Mapping[str, Relation],
+    names: Names,
+    counts: Mapping[str, int],
+) -> list[Candidate]:
+    """What can be compared: models with a view on both sides, whose data can differ."""
+    diff = planned.plan.context_diff
+    stored = {
+        s.name: s for s in context.state_reader.get_snapshots(list(changed.values())).values()
+    }
+    found = []
+    for name in sorted(changed):
+        view, other = here.get(name), there.get(name)
+        if view is None:
+            continue
+        old = diff.modified_snapshots[name][1] if name in diff.modified_snapshots else None
+        unavailable = None
+        if other is None or old is None:
+            unavailable = "The model is new: prod has nothing to compare it with."
+        elif planned.shares_prod_table(changed[name]):
+            unavailable = "Only metadata changed: both sides read the same table."
+        found.append(
+            Candidate(
+                DiffSpec(
+                    model=names.of(name),
+                    prod=other.sql if other else view.sql,
+                    pr=view.sql,
+                    keys=grain_columns(changed[name].model.grains),
+                    window=_window(planned, stored.get(name, changed[name]), old),
+                ),
+                rows=2 * counts.get(name, 0),
+                unavailable=unavailable,
+            )
+        )
+    return found
+
+
+def _window(planned: Planned, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:
+    """The intervals of both sides, for models that are incremental by time."""
+    if old is None or not new.is_model or new.model.time_column is None:
+        return None
+    held = new.intervals if planned.deployable.is_deployable(new) else new.dev_intervals
+    column = new.model.time_column
+    return TimeWindow(
+        column=column.column.name,
+        prod=old.intervals,
+        pr=held,
+        format=column.format or c.DEFAULT_TIME_COLUMN_FORMAT,
+    )

@@ -1,0 +1,134 @@
+"""After the promotion: the environment's views and data are looked at, and the ledger is told.
+
+From here on nothing takes an apply back. What could not be looked at is looked at by the next
+apply, because the ledger does not say that it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import Attempt, View
+from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.errors import EXIT_INCOMPLETE
+from ci_bot.worker import compat
+from ci_bot.worker.apply import evidence
+from ci_bot.worker.apply.progress_report import Report
+from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.project.opening import Clock
+from ci_bot.worker.records.hold import Hold
+from ci_bot.worker.warehouse.catalog import Catalog
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import sentence
+
+_SHOWN = 5
+
+
+class Proof:
+    """Collects what shows that an environment is as it should be, into its report.
+
+    Args:
+        looking: How Spark is asked, and when to stop.
+    """
+
+    def __init__(
+        self,
+        ask: ApplyAsk,
+        context: Any,
+        catalog: Catalog,
+        *,
+        names: Names,
+        hold: Hold,
+        record: Record,
+        report: Report,
+        clock: Clock,
+        looking: evidence.Ports,
+    ) -> None:
+        self._ask = ask
+        self._context = context
+        self._catalog = catalog
+        self._names = names
+        self._hold = hold
+        self._record = record
+        self._report = report
+        self._clock = clock
+        self._looking = looking
+
+    def collect(self, planned: Planned, attempts: Sequence[Attempt]) -> Failure | None:
+        """Why the environment cannot be said to work; None where all of its views resolve."""
+        self._report.promoted = True
+        self._record.end("promoted")
+        failure = self._verify(planned)
+        if failure is None:
+            with self._clock.phase("evidence"):
+                self._report.evidence = evidence.collected(
+                    self._ask,
+                    self._context,
+                    planned,
+                    self._names,
+                    self._catalog,
+                    self._looking,
+                )
+        if self._hold.stop():
+            return self._hold.failure()
+        if attempts:
+            self._count_costs(planned)
+        if failure is None and self._report.evidence.missing is None:
+            self._record.end("applied")
+        return failure
+
+    def _verify(self, planned: Planned) -> Failure | None:
+        report, environment = self._report, self._ask.environment
+        try:
+            with self._clock.phase("verify"):
+                report.views = evidence.resolve(
+                    self._context, planned.plan.environment, self._catalog, self._looking
+                )
+        except Exception as error:
+            report.evidence = evidence.Evidence(missing="its views could not be asked for")
+            return Failure(
+                stage="verify",
+                reason_code="not_verified",
+                exit_code=EXIT_INCOMPLETE,
+                message=f"{environment} is built, and Spark could not be asked whether its views "
+                f"resolve: {sentence(error)}",
+                hint="Apply again: it builds nothing anew, and looks at them.",
+            )
+        failure = _unresolved(report.views)
+        if failure is not None:
+            report.evidence = evidence.Evidence(missing="some of its views do not resolve")
+        return failure
+
+    def _count_costs(self, planned: Planned) -> None:
+        """What it took, for the report and for later estimates; an apply without it is as good."""
+        wall_seconds = self._clock.phases.get("apply", 0.0)
+        try:
+            executors = compat.executor_count(self._context)
+            self._report.executor_hours = round(wall_seconds * executors / 3_600, 5)
+            self._record.runs(
+                planned,
+                self._report.applied().models,
+                plan_id=self._report.plan_id,
+                wall_seconds=wall_seconds,
+                executors=executors,
+            )
+        except Exception as error:
+            print(f"The costs were not recorded: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+
+
+def _unresolved(views: list[View]) -> Failure | None:
+    broken = [view.view for view in views if not view.resolves]
+    if not broken:
+        return None
+    return Failure(
+        stage="verify",
+        reason_code="views_do_not_resolve",
+        exit_code=EXIT_INCOMPLETE,
+        message=f"{len(broken)} of the environment's views do not resolve on Spark: "
+        f"{', '.join(broken[:_SHOWN])}.",
+        hint="Apply again; if it stays, look at the physical tables that the views point at.",
+    )

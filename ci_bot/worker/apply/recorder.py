@@ -1,0 +1,200 @@
+"""What happens while a plan is executed: batches, audits, failures, and how far it got."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sqlmesh.core.console import NoopConsole
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.contracts.documents.apply import AppliedModel, AuditTotals, ModelAudit
+from ci_bot.contracts.documents.plan import Backfill, BackfillAction
+from ci_bot.worker.compat import AuditOutcome
+from ci_bot.worker.plan import describe
+from ci_bot.worker.words.names import Names
+
+ReportProgress = Callable[[str, int, int], None]
+AuditStatus = Literal["passed", "failed", "skipped"]
+
+
+@dataclass
+class ModelRecord:
+    """The batches of one model, as they finish."""
+
+    table: str
+    batches: int
+    intervals: int
+    action: BackfillAction | None = None
+    done: int = 0
+    filled: int = 0
+    seconds: float = 0.0
+    audits: dict[str, ModelAudit] = field(default_factory=dict)
+
+
+class Recorder(NoopConsole):
+    """SQLMesh's console, turned into records and progress lines. Called from several threads."""
+
+    def __init__(self, names: Names, progress: ReportProgress) -> None:
+        super().__init__()
+        self._names = names
+        self._progress = progress
+        self._lock = threading.Lock()
+        self.models: dict[str, ModelRecord] = {}
+        self.failures: list[BaseException] = []
+        self.promoting = False
+        self.promoted = False
+        self._views_begun = False
+        self._total = 0
+        self._done = 0
+
+    def expect(self, item: Backfill) -> None:
+        """Announces a model that will be built, counted as the review counts it."""
+        self.models.setdefault(
+            item.model, ModelRecord(item.table, item.batches, item.intervals, item.action)
+        )
+
+    def start_evaluation_progress(
+        self, batched_intervals: dict[Snapshot, Any], *args: Any, **kwargs: Any
+    ) -> None:
+        with self._lock:
+            # Views are replaced and count nowhere; see `contracts.work`.
+            self._total = sum(
+                len(batches)
+                for snapshot, batches in batched_intervals.items()
+                if not snapshot.is_view
+            )
+            self._done = 0
+            for snapshot, batches in batched_intervals.items():
+                record = self.models.get(self._names.of(snapshot.name))
+                if record is not None:
+                    # A second attempt is given what the first one left.
+                    record.batches = record.done + len(batches)
+
+    def update_snapshot_evaluation_progress(
+        self,
+        snapshot: Snapshot,
+        interval: Any,
+        batch_idx: int,
+        duration_ms: int | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        name = self._names.of(snapshot.name)
+        with self._lock:
+            self._done += not snapshot.is_view
+            record = self.models.get(name)
+            part = ""
+            if record is not None:
+                record.done += 1
+                record.filled += (
+                    describe.count_intervals(snapshot, [interval]) if snapshot.is_incremental else 1
+                )
+                record.seconds += (duration_ms or 0) / 1000
+                part = f" {record.done}/{record.batches}" if record.batches > 1 else ""
+            done, total = self._done, self._total
+        if duration_ms is not None:
+            self._progress(f"{name}{part} in {duration_ms / 1000:.1f}s", done, total)
+
+    def log_failed_models(self, errors: Sequence[BaseException]) -> None:
+        self.failures.extend(errors)
+
+    def start_promotion_progress(self, *args: Any, **kwargs: Any) -> None:
+        self.promoting = self._views_begun = True
+        self._progress("updating the virtual layer", self._done, self._total)
+
+    def stop_promotion_progress(self, success: bool = True) -> None:
+        self.promoted = success
+
+    def on_audits(self, snapshot: Snapshot, outcomes: Sequence[AuditOutcome]) -> None:
+        """Adds the audits of one batch; a failure in any batch is a failure of the audit."""
+        with self._lock:
+            record = self.models.setdefault(
+                self._names.of(snapshot.name),
+                ModelRecord(table=self._names.of(snapshot.name), batches=0, intervals=0),
+            )
+            seen: Counter[str] = Counter()
+            for outcome in outcomes:
+                # A model can name an audit twice, with other arguments; they keep their order.
+                seen[outcome.audit] += 1
+                key = f"{outcome.audit} {seen[outcome.audit]}"
+                record.audits[key] = _merged(record.audits.get(key), outcome)
+
+    def applied(self, rows: Mapping[str, int]) -> list[AppliedModel]:
+        """The models that were built, slowest first. Call it when all of them are."""
+        return self._shown(
+            {name: (record.intervals, record.batches) for name, record in self.models.items()}, rows
+        )
+
+    def so_far(self) -> list[AppliedModel]:
+        """The models of which something was built, or audited, with how much; at any moment."""
+        with self._lock:
+            return self._shown(
+                {
+                    name: (record.filled, record.done)
+                    for name, record in self.models.items()
+                    if record.done or record.audits
+                },
+                {},
+            )
+
+    @property
+    def has_built(self) -> bool:
+        """Whether an attempt has filled a table, or begun to make the environment's views."""
+        with self._lock:
+            return self._views_begun or any(record.done for record in self.models.values())
+
+    def _shown(
+        self, counts: Mapping[str, tuple[int, int]], rows: Mapping[str, int]
+    ) -> list[AppliedModel]:
+        found = [
+            AppliedModel(
+                model=name,
+                table=self.models[name].table,
+                action=self.models[name].action,
+                intervals=intervals,
+                batches=batches,
+                seconds=round(self.models[name].seconds, 3),
+                rows=rows.get(name),
+                audits=sorted(self.models[name].audits.values(), key=lambda audit: audit.audit),
+            )
+            for name, (intervals, batches) in counts.items()
+        ]
+        return sorted(found, key=lambda model: (-model.seconds, model.model))
+
+    def audit_totals(self, expected: int) -> AuditTotals:
+        """Counts over all models; what was expected and never ran is `not_run`, not passed."""
+        with self._lock:
+            audits = [audit for record in self.models.values() for audit in record.audits.values()]
+        passed = sum(audit.status == "passed" for audit in audits)
+        failed = [audit for audit in audits if audit.status == "failed"]
+        return AuditTotals(
+            passed=passed,
+            failed=len(failed),
+            blocking_failed=sum(audit.blocking for audit in failed),
+            not_run=max(0, expected - passed - len(failed)),
+        )
+
+
+def recorder_of(work: Iterable[Backfill], names: Names, progress: ReportProgress) -> Recorder:
+    """A recorder that knows what a plan will build."""
+    recorder = Recorder(names, progress)
+    for item in work:
+        recorder.expect(item)
+    return recorder
+
+
+def _merged(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
+    rows = outcome.failed_rows
+    if before is not None and before.failed_rows is not None:
+        rows = (rows or 0) + before.failed_rows
+    status: AuditStatus = "skipped" if rows is None else "failed" if rows else "passed"
+    return ModelAudit(
+        audit=outcome.audit,
+        blocking=outcome.blocking,
+        status=status,
+        failed_rows=rows,
+    )

@@ -1,0 +1,146 @@
+"""What an apply writes into the ledger: what it is about to make, how it ended, what it cost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ci_bot.contracts.documents.apply import AppliedModel
+from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.records import history
+from ci_bot.worker.records.hold import Hold
+from ci_bot.worker.records.lease import LeaseLostError
+from ci_bot.worker.records.ledger import Ledger, LedgerObject, LedgerRow, LedgerSnapshot, Phase
+from ci_bot.worker.warehouse import objects
+from ci_bot.worker.warehouse.catalog import Catalog
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import sentence
+
+
+class Record:
+    """The ledger's row of one apply. It is written under the lease, or not at all."""
+
+    def __init__(
+        self, ask: ApplyAsk, context: Any, ledger: Ledger, catalog: Catalog, hold: Hold
+    ) -> None:
+        self._ask = ask
+        self._context = context
+        self._ledger = ledger
+        self._catalog = catalog
+        self._hold = hold
+
+    def begin(self, planned: Planned, plan_id: str | None) -> None:
+        """Everything that the apply is about to make, before its first write.
+
+        Raises:
+            LeaseLostError: the environment is another run's by now; nothing was written.
+        """
+        default_catalog = str(self._context.default_catalog)
+        environment = planned.plan.environment
+        tables = objects.physical_tables(planned.changed, planned.deployable, default_catalog)
+        views = objects.views_of(self._context, environment)
+        self._ledger.prepare()
+        before = self._ledger.get(self._ask.environment)
+        found = objects.ledger_objects(views.values(), tables, self._catalog)
+        if before is not None:
+            found = _keep_first_sight(before, found)
+        now = times.iso(times.now_milliseconds())
+        owner = self._ask.owner
+        with self._hold.fence():
+            self._ledger.put(
+                LedgerRow(
+                    environment=self._ask.environment,
+                    owner=owner.name,
+                    pr_number=owner.pr_number,
+                    head_sha=owner.head_sha,
+                    plan_id=plan_id,
+                    phase="applying",
+                    gateway=self._context.selected_gateway,
+                    catalog=default_catalog,
+                    suffix_target=str(environment.naming_info.suffix_target.value),
+                    snapshots=_snapshots(planned, before),
+                    objects=found,
+                    created_at=before.created_at if before else now,
+                    updated_at=now,
+                )
+            )
+
+    def runs(
+        self,
+        planned: Planned,
+        models: Sequence[AppliedModel],
+        *,
+        plan_id: str | None,
+        wall_seconds: float,
+        executors: int,
+    ) -> None:
+        """What the models cost, for the estimates of later reviews."""
+        names = Names(self._context.default_catalog, self._context.default_dialect)
+        now = times.now_milliseconds()
+        rows = history.runs_of(
+            models,
+            versions={
+                names.of(snapshot.name): str(snapshot.version)
+                for snapshot in planned.changed
+                if snapshot.version
+            },
+            environment=self._ask.environment,
+            plan_id=plan_id,
+            wall_seconds=wall_seconds,
+            executors=executors,
+            at=times.iso(now),
+        )
+        oldest = times.iso(now - history.KEEP_DAYS * 86_400_000)
+        self._ledger.add_runs(rows, forget_before=oldest)
+
+    def end(self, phase: Phase) -> None:
+        """How far it got. Without the lease the row is another run's, and stays as it is; and a
+        state that cannot be told costs no report: the row then says less than there is.
+        """
+        try:
+            with self._hold.fence():
+                row = self._ledger.get(self._ask.environment)
+                if row is not None:
+                    now = times.iso(times.now_milliseconds())
+                    self._ledger.put(row.model_copy(update={"phase": phase, "updated_at": now}))
+        except LeaseLostError:
+            pass
+        except Exception as error:
+            print(f"The ledger was not told of `{phase}`: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+
+
+def _snapshots(planned: Planned, before: LedgerRow | None) -> list[LedgerSnapshot]:
+    """The plan's snapshots, then those that only an earlier plan of this environment made."""
+    new = {snapshot.snapshot_id for snapshot in planned.plan.new_snapshots}
+    earlier = [item for item in (before.snapshots if before else []) if item.ours]
+    ours = {(item.name, item.identifier) for item in earlier}
+    now = {(snapshot.name, snapshot.identifier) for snapshot in planned.changed}
+    return [
+        LedgerSnapshot(
+            name=snapshot.name,
+            identifier=snapshot.identifier,
+            version=str(snapshot.version),
+            dev_version=snapshot.dev_version,
+            ours=snapshot.snapshot_id in new or (snapshot.name, snapshot.identifier) in ours,
+        )
+        for snapshot in planned.changed
+        if snapshot.is_model and snapshot.version
+    ] + [item for item in earlier if (item.name, item.identifier) not in now]
+
+
+def _keep_first_sight(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
+    """What an earlier apply of ours created is still ours, although it exists by now."""
+    known = {_place(item): item.existed for item in before.objects}
+    kept = [
+        item.model_copy(update={"existed": known.get(_place(item), item.existed)}) for item in found
+    ]
+    seen = {_place(item) for item in kept}
+    # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
+    return kept + [item for item in before.objects if _place(item) not in seen]
+
+
+def _place(item: LedgerObject) -> tuple[str, str, str, str]:
+    return item.kind, item.catalog, item.db, item.name

@@ -1,0 +1,1 @@
+"""Removing an environment, and the tables that nobody needs any more."""

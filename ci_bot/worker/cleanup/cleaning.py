@@ -1,0 +1,328 @@
+"""A cleanup: the PR environment is removed view by view, and Spark is asked whether it is gone.
+
+SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
+reports views that never existed; so the objects are enumerated, dropped and verified here, and the
+state's record goes last (DESIGN 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.environment import Environment
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.cleanup import CleanupDocument, Leftover
+from ci_bot.contracts.environment import PROD
+from ci_bot.contracts.messages import CleanupAsk
+from ci_bot.errors import BadInput, Refused
+from ci_bot.worker import compat
+from ci_bot.worker.cleanup import reclaim
+from ci_bot.worker.cleanup.tables import Tables, record
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.opening import Clock, OpenProject
+from ci_bot.worker.records import lease, ownership
+from ci_bot.worker.records.ledger import Ledger, LedgerRow
+from ci_bot.worker.review import reviewing
+from ci_bot.worker.review.reviewing import place_of
+from ci_bot.worker.warehouse import objects
+from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.words.problems import cancelled
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a cleanup needs from its surroundings.
+
+    `last_words` takes what to answer where the run is stopped in the middle.
+    """
+
+    clock: Clock
+    progress: Callable[[str, str, int | None, int | None], None]
+    on_spark_start: Callable[[], None]
+    last_words: Callable[[Callable[[], CleanupDocument]], None] = lambda _words: None
+
+
+@dataclass
+class _Found:
+    """What the environment consists of, from all three sources."""
+
+    views: set[Relation] = field(default_factory=set)
+    schemas: set[tuple[str, str]] = field(default_factory=set)
+
+
+def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
+    """Removes one PR environment and proves it. Idempotent: nothing there is a quiet success.
+
+    Raises:
+        BadInput: the configuration is broken, or the suffix target cannot be cleaned on Spark.
+        Refused: the environment is pinned, or nothing proves that it is ours.
+    """
+    started = ports.clock.now()
+    opened = open_for_cleanup(ask, ports)
+    if opened is None:
+        return CleanupDocument(
+            environment=ask.environment,
+            existed=False,
+            result="nothing_to_do",
+            state_record_removed=False,
+            seconds=round(ports.clock.now() - started, 3),
+            timings=dict(ports.clock.phases),
+            versions=reviewing.versions(None),
+        )
+    try:
+        return _Cleanup(ask, ports, opened, started).execute()
+    finally:
+        opened.close()
+
+
+def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
+    """Configuration and state without models; None where there is no state at all.
+
+    Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
+    """
+    place = place_of(ask, ask.projects)
+    configs, starts = opening.configure(place, ports.on_spark_start, clock=ports.clock)
+    context = opening.new_context(configs, place)
+    opening.require_spark(context)
+    with ports.clock.phase("state"):
+        state, facts = opening.open_state(context, place, write=True)
+    if state is None:
+        return None
+    compat.give_state(context, state)
+    catalogs = opening.prod_catalogs(state)
+    if catalogs and compat.default_catalog(context) not in catalogs:
+        compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
+        context = opening.new_context(configs, place)
+        compat.give_state(context, state)
+    if ask.environment in context.pinned_environments:
+        raise Refused(
+            f"{ask.environment} is pinned in the project's configuration, so it is not removed.",
+            hint="Take it out of `pinned_environments` first.",
+            reason_code="pinned",
+        )
+    return OpenProject(context, "state", facts, ports.clock, starts)
+
+
+class _Cleanup:
+    """One cleanup, from the enumeration to the state record."""
+
+    def __init__(self, ask: CleanupAsk, ports: Ports, opened: OpenProject, started: float) -> None:
+        self.ask = ask
+        self.ports = ports
+        self.opened = opened
+        self.context: Any = opened.context
+        self.started = started
+        self.ledger = Ledger(compat.state_adapter(self.context))
+        self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
+        self.views_dropped: list[str] = []
+        self.schemas_dropped: list[str] = []
+        self.leftovers: list[Leftover] = []
+        self.foreign: list[str] = []
+        self.tables = Tables(ask, self.context, self.ledger, self.catalog, ports.progress)
+
+    def execute(self) -> CleanupDocument:
+        # Before an apply is asked to stop: it may be another repository's.
+        self._look()
+        with lease.for_cleanup(
+            self.context, self.ask.environment, self.ask.owner, self.ports.progress
+        ):
+            return self._remove()
+
+    def _remove(self) -> CleanupDocument:
+        stored, row = self._look()
+        if stored is None and (row is None or row.phase == "removed"):
+            return self._document("nothing_to_do", existed=False, state_record_removed=False)
+        if stored is None and row is not None and row.phase in reclaim.PHASES:
+            with self.ports.clock.phase("reclaim"):
+                self.tables.settle_later(row)
+            return self._ended(existed=False, state_record_removed=False)
+        if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
+            raise BadInput(
+                f"{self.ask.environment} was made with `environment_suffix_target: catalog`, which "
+                "cannot be removed on Spark.",
+                hint="Drop its catalogs by hand, then delete the environment with "
+                f"`sqlmesh invalidate {self.ask.environment}`.",
+                reason_code="suffix_target",
+            )
+        found = self._enumerate(stored, row)
+        self.ports.last_words(self._stopped)
+        if self.ask.claim:
+            row = ownership.claimed(self.ask, self.context, self.ledger, row, stored)
+        if row is not None:
+            row = record(self.ledger, self.tables.before(row), "cleaning")
+        if stored is not None:
+            self.context.state_sync.invalidate_environment(self.ask.environment)
+        with self.ports.clock.phase("drop"):
+            self._drop_views(found)
+        self.ports.progress("verify", "asking Spark what is left", None, None)
+        with self.ports.clock.phase("verify"):
+            try:
+                self._settle(found)
+            except Exception as error:
+                # Spark may be gone. Whatever was not asked counts as left.
+                what = f"what {self.ask.environment} consists of, which could not be verified"
+                self.leftovers.append(Leftover(object=what, why=reclaim.first_line(error)))
+        self.ports.progress("records", "closing the records in the state database", None, None)
+        removed = False
+        try:
+            removed = self._finish(stored, row)
+            if row is not None:
+                with self.ports.clock.phase("tables"):
+                    complete = not self.foreign and not self.leftovers
+                    self.tables.settle(row, complete=complete)
+        except Exception as error:
+            # What is dropped stays told; the next run finds it gone and finishes the records.
+            records = f"records of {self.ask.environment} in the state database"
+            self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
+        return self._ended(existed=True, state_record_removed=removed)
+
+    def _look(self) -> tuple[Environment | None, LedgerRow | None]:
+        """The records of the environment in the state and in the ledger, in this order.
+
+        Raises:
+            Refused: they do not say that it is ours, and nobody claims it.
+        """
+        stored = self.context.state_sync.get_environment(self.ask.environment)
+        row = self.ledger.get(self.ask.environment)
+        ownership.check(self.ask.environment, self.ask.owner, row, stored, claim=self.ask.claim)
+        return stored, row
+
+    def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> _Found:
+        self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
+        found = _Found()
+        if stored is not None:
+            views = objects.views_of(self.context, stored)
+            found.views.update(views.values())
+        for item in row.objects if row else ():
+            if item.kind == "view":
+                found.views.add(Relation(item.catalog, item.db, item.name))
+        prod = self.context.state_sync.get_environment(PROD)
+        # A schema of prod's can be called as if it were an environment's.
+        of_prod = set(objects.views_of(self.context, prod).values()) if prod else set()
+        self.foreign += [view.shown for view in found.views & of_prod]
+        found.views -= of_prod
+        suffix = (
+            stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
+        )
+        if suffix == EnvironmentSuffixTarget.SCHEMA.value:
+            # With the suffix on the table the schema is prod's, and is never a candidate.
+            found.schemas.update((view.catalog, view.schema) for view in found.views)
+            found.schemas -= {(view.catalog, view.schema) for view in of_prod}
+        return found
+
+    def _drop_views(self, found: _Found) -> None:
+        for number, view in enumerate(sorted(found.views), start=1):
+            self.ports.progress("drop", f"view {view.shown}", number, len(found.views))
+            try:
+                was_there = self.catalog.drop_view(view)
+            except Exception as error:
+                self.leftovers.append(Leftover(object=view.shown, why=reclaim.first_line(error)))
+            else:
+                if was_there:
+                    self.views_dropped.append(view.shown)
+
+    def _settle(self, found: _Found) -> None:
+        """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
+
+        What Spark still shows was not removed, whatever the drops said. Tables and views that are
+        not ours stay, and keep their schema.
+        """
+        known = {leftover.object for leftover in self.leftovers}
+        places = {(view.catalog, view.schema) for view in found.views} | found.schemas
+        for catalog, schema in sorted(places):
+            left = self.catalog.names(catalog, schema)
+            if left is None:
+                continue
+            ours = {
+                view.name.lower(): view
+                for view in found.views
+                if (view.catalog, view.schema) == (catalog, schema)
+            }
+            for name in sorted(left):
+                view = ours.get(name.lower())
+                if view is None:
+                    if (catalog, schema) in found.schemas:
+                        self.foreign.append(f"{schema}.{name}")
+                elif view.shown not in known:
+                    why = "Spark still shows it after the drop."
+                    self.leftovers.append(Leftover(object=view.shown, why=why))
+            if (catalog, schema) in found.schemas and not left:
+                self._drop_schema(catalog, schema)
+        gone = {leftover.object for leftover in self.leftovers}
+        self.views_dropped = [view for view in self.views_dropped if view not in gone]
+
+    def _drop_schema(self, catalog: str, schema: str) -> None:
+        try:
+            self.catalog.drop_empty_schema(catalog, schema)
+            shown = self.catalog.schema_exists(catalog, schema)
+        except Exception as error:
+            self.leftovers.append(Leftover(object=schema, why=reclaim.first_line(error)))
+            return
+        if shown:
+            why = "Spark still shows it after the drop."
+            self.leftovers.append(Leftover(object=schema, why=why))
+        else:
+            self.schemas_dropped.append(schema)
+
+    def _finish(self, stored: Environment | None, row: LedgerRow | None) -> bool:
+        """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
+
+        With foreign objects the record goes although the schema stays: an expired record would let
+        the janitor of the team's next `sqlmesh run` drop that schema with CASCADE (DESIGN 7).
+        """
+        removed = False
+        if stored is not None and (self.foreign or not self.leftovers):
+            compat.delete_environment_record(self.context, self.ask.environment)
+            removed = True
+        if row is not None and (self.foreign or self.leftovers):
+            record(self.ledger, row, "leftover")
+        return removed
+
+    def _ended(self, *, existed: bool, state_record_removed: bool) -> CleanupDocument:
+        self.leftovers += self.tables.leftovers
+        complete = not self.leftovers and not self.foreign
+        done = existed or bool(self.tables.reclaimed)
+        return self._document(
+            ("removed" if done else "nothing_to_do") if complete else "incomplete",
+            existed=existed,
+            state_record_removed=state_record_removed,
+            failure=None if complete else self._incomplete(),
+        )
+
+    def _stopped(self) -> CleanupDocument:
+        return self._document(
+            "incomplete", existed=True, state_record_removed=False, failure=cancelled("cleanup")
+        )
+
+    def _incomplete(self) -> Failure:
+        left = [leftover.object for leftover in self.leftovers] + self.foreign
+        return Failure(
+            stage="cleanup",
+            reason_code="foreign_objects" if self.foreign and not self.leftovers else "leftovers",
+            exit_code=4,
+            message=f"{len(left)} objects are left of {self.ask.environment}: "
+            f"{', '.join(left[:5])}.",
+            hint="Objects that the environment did not make are kept on purpose: move or drop "
+            "them. "
+            "Then run the cleanup again; it finishes the job.",
+        )
+
+    def _document(self, result: Any, **parts: Any) -> CleanupDocument:
+        return CleanupDocument(
+            environment=self.ask.environment,
+            result=result,
+            views_dropped=sorted(self.views_dropped),
+            schemas_dropped=sorted(self.schemas_dropped),
+            leftovers=self.leftovers,
+            foreign=sorted(self.foreign),
+            tables_reclaimed=self.tables.reclaimed,
+            tables_kept=self.tables.kept,
+            seconds=round(self.ports.clock.now() - self.started, 3),
+            timings=dict(self.ports.clock.phases),
+            versions=reviewing.versions(self.opened),
+            **parts,
+        )

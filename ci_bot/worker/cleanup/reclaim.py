@@ -1,0 +1,282 @@
+"""Reclaiming the physical tables of a removed environment (DESIGN 7).
+
+Who uses what is read again in the transaction that deletes the state rows, under the project-wide
+lease that no apply of ours overlaps. In the same transaction the ledger is told which tables go, so
+that a run that dies right after it leaves nothing that nobody knows of. The tables go afterwards,
+one by one, and each is looked at once more before: a plan that is no run of ours knows no lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ci_bot.contracts.documents.cleanup import KeptTable, Leftover, ReclaimedTable
+from ci_bot.contracts.messages import Owner
+from ci_bot.errors import Refused
+from ci_bot.secrets.cutting import shortened
+from ci_bot.worker import compat
+from ci_bot.worker.cleanup import reclaim_rules
+from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, shown_tables, state_rows
+from ci_bot.worker.cleanup.reclaim_rules import Decision
+from ci_bot.worker.records.lease import Lease, Leases
+from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
+from ci_bot.worker.warehouse.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
+from ci_bot.worker.words import times
+from ci_bot.worker.words.problems import sentence
+
+PHASES = ("reclaimable", "reclaiming")
+
+
+@dataclass
+class Reclaimed:
+    """What became of the tables."""
+
+    reclaimed: list[ReclaimedTable] = field(default_factory=list)
+    kept: list[KeptTable] = field(default_factory=list)
+    leftovers: list[Leftover] = field(default_factory=list)
+
+
+def due_at(row: LedgerRow) -> int:
+    """When (ms) the tables of a row in one of `PHASES` may go.
+
+    What is decided is done: where only the drops are missing there is nothing to wait for.
+    """
+    cleaned = times.milliseconds(row.updated_at)
+    return cleaned + (0 if row.phase == "reclaiming" else reclaim_rules.GRACE_MS)
+
+
+def is_due(row: LedgerRow) -> bool:
+    """Whether the grace period has passed."""
+    return due_at(row) <= times.now_milliseconds()
+
+
+def owns_anything(row: LedgerRow) -> bool:
+    """Whether there is anything that a reclaim could ever take."""
+    return any(item.ours for item in row.snapshots) and bool(recorded_tables(row))
+
+
+def disowned(row: LedgerRow, context: Any) -> LedgerRow:
+    """The row without what somebody else has touched since our own apply ended.
+
+    Called before anything changes the row's `updated_at`. Where an apply died, that is from before
+    its own push, and says nothing.
+    """
+    if row.phase == "applying":
+        return row
+    ended = times.milliseconds(row.updated_at)
+    touched = {item.key for item in state_rows(row, context) if item.updated > ended}
+    snapshots = [
+        item.model_copy(update={"ours": False}) if (item.name, item.identifier) in touched else item
+        for item in row.snapshots
+    ]
+    return row.model_copy(update={"snapshots": snapshots})
+
+
+def kept_until_ttl(
+    row: LedgerRow, context: Any, ledger: Ledger, *, why: str, why_preview: str
+) -> list[KeptTable]:
+    """Every recorded table, with the end of its TTL. Spark is not asked.
+
+    Args:
+        why: Why those stay that prod reads, or could.
+        why_preview: Why previews stay.
+    """
+    facts, _ = facts_of(row, context, ledger)
+    return [
+        _kept(
+            table,
+            why_preview if reclaim_rules.is_preview(table, row, facts) else why,
+            reclaim_rules.expires(table, row, facts),
+        )
+        for table in facts.recorded
+    ]
+
+
+def kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
+    """Every recorded table, with the end of the grace period. Spark is not asked.
+
+    Args:
+        unmerged: It is known that the pull request was closed without a merge.
+    """
+    why = (
+        "the pull request was closed without a merge: the sweep reclaims it after a day, unless "
+        "somebody uses it by then"
+        if unmerged
+        else "the sweep reclaims it only once the pull request is closed without a merge"
+    )
+    return [_kept(table, why, due_at(row)) for table in shown_tables(row)]
+
+
+class Reclaim:
+    """One reclaim of the tables of one environment, whose views are gone."""
+
+    def __init__(
+        self,
+        context: Any,
+        ledger: Ledger,
+        catalog: Catalog,
+        files: FilesPort,
+        owner: Owner,
+        progress: Callable[[str, str, int | None, int | None], None],
+    ) -> None:
+        self._context = context
+        self._ledger = ledger
+        self._catalog = catalog
+        self._files = files
+        self._owner = owner
+        self._progress = progress
+        self._done = Reclaimed()
+
+    def run(self, row: LedgerRow) -> Reclaimed:
+        """Drops what may go and says what stays. The ledger's row is gone once nothing is left.
+
+        Where another run is at work on the project, everything stays as it is: the next sweep
+        comes by again.
+        """
+        leases = Leases.of(self._context)
+        try:
+            with leases.exclusive(self._owner) as lease:
+                if row.phase != "reclaiming":
+                    with lease.fence(self._adapter):
+                        row = self._decide(row)
+                self._drop_all(row, lease)
+        except Refused as error:
+            self._done.kept += [
+                _kept(table, f"it could not be reclaimed yet: {error.message}", None)
+                for table in shown_tables(row)
+            ]
+        except Exception as error:
+            # What was decided stands in the ledger, so the next run goes on from there.
+            tables = f"physical tables of {row.environment}"
+            self._done.leftovers.append(Leftover(object=tables, why=first_line(error)))
+        finally:
+            leases.close()
+        return self._done
+
+    @property
+    def _adapter(self) -> Any:
+        return compat.state_adapter(self._context)
+
+    def _decide(self, row: LedgerRow) -> LedgerRow:
+        """Deletes the state rows of what goes and writes down which tables follow them."""
+        with self._adapter.transaction():
+            compat.lock_environments(self._context)
+            before = times.milliseconds(row.updated_at)
+            facts, snapshots = facts_of(row, self._context, self._ledger)
+            decision: Decision = reclaim_rules.decide(row, facts, before)
+            compat.forget_snapshots(
+                self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
+            )
+            self._bequeath(row, decision)
+            drop = set(decision.drop)
+            row = row.model_copy(
+                update={
+                    "phase": "reclaiming",
+                    "objects": [
+                        item
+                        for item in row.objects
+                        if item.kind == "table"
+                        and not item.existed
+                        and Relation(item.catalog, item.db, item.name).shown in drop
+                    ],
+                }
+            )
+            self._ledger.put(row)
+        self._done.kept += [_kept(item.table, item.why, item.until) for item in decision.keep]
+        return row
+
+    def _bequeath(self, row: LedgerRow, decision: Decision) -> None:
+        """Whoever uses what stays is its maker from now on, so that the last one takes it."""
+        kept = {item.table for item in decision.keep}
+        for other in self._ledger.all():
+            if other.environment == row.environment or other.phase in REMOVED:
+                continue
+            # A cleanup may be at work on it: what it has written by now counts.
+            heir = self._ledger.get(other.environment, lock=True)
+            changed = reclaim_rules.inherited(heir, row, kept) if heir is not None else None
+            if changed is not None:
+                self._ledger.put(changed)
+
+    def _drop_all(self, row: LedgerRow, lease: Lease) -> None:
+        """Drops the tables of a row in phase `reclaiming`; the row goes with the last of them."""
+        tables = recorded_tables(row)
+        present = self._present(tables)
+        wanted = [table for table in tables if table in present]
+        # Views first: they read the tables.
+        wanted.sort(key=lambda table: (present[table] == "table", table))
+        dropped: dict[Relation, tuple[str | None, int | None]] = {}
+        known, _ = facts_of(row, self._context, self._ledger)
+        for number, table in enumerate(wanted, start=1):
+            if lease.reason is not None:
+                why = "The lease was lost while tables were dropped."
+                self._done.leftovers.append(Leftover(object=table.shown, why=why))
+                continue
+            # Nobody can use a snapshot without its row, so the rows say what is new.
+            facts = replace(known, rows=state_rows(row, self._context))
+            taken = reclaim_rules.claimed(table.shown, row, facts)
+            if taken is not None:
+                until = reclaim_rules.expires(table.shown, row, facts)
+                self._done.kept.append(_kept(table.shown, taken, until))
+                continue
+            self._progress("reclaim", f"table {table.shown}", number, len(wanted))
+            try:
+                dropped[table] = self._drop(table, present[table])
+            except Exception as error:
+                self._done.leftovers.append(Leftover(object=table.shown, why=first_line(error)))
+        left = self._present(dropped)
+        for table, (location, size) in sorted(dropped.items()):
+            if table in left:
+                why = "Spark still shows it after the drop."
+                self._done.leftovers.append(Leftover(object=table.shown, why=why))
+            else:
+                freed = self._freed(location, size)
+                self._done.reclaimed.append(ReclaimedTable(table=table.shown, bytes=freed))
+        if not self._done.leftovers:
+            self._ledger.delete(row.environment)
+
+    def _present(self, tables: Iterable[Relation]) -> dict[Relation, ObjectKind]:
+        """Those of the tables that Spark has, asked schema by schema."""
+        wanted = list(tables)
+        found: dict[Relation, ObjectKind] = {}
+        for catalog, schema in sorted({(table.catalog, table.schema) for table in wanted}):
+            kinds = {
+                name.lower(): kind for name, kind in self._catalog.objects(catalog, schema).items()
+            }
+            for table in wanted:
+                kind = kinds.get(table.name.lower())
+                if (table.catalog, table.schema) == (catalog, schema) and kind is not None:
+                    found[table] = kind
+        return found
+
+    def _drop(self, table: Relation, kind: ObjectKind) -> tuple[str | None, int | None]:
+        """Drops one; gives its location and its size, as far as they could be asked."""
+        if kind == "view":
+            self._catalog.drop_view(table)
+            return None, 0
+        stored, size = Storage(), None
+        try:
+            stored = self._catalog.storage(table)
+            size = self._files.size(stored.location) if stored.location else None
+        except Exception as error:
+            # A table whose metadata is broken can still be dropped, or the drop says why not.
+            self._progress("reclaim", f"no size of {table.shown}: {first_line(error)}", None, None)
+        self._catalog.drop_table(table, purge=stored.provider == "iceberg")
+        return stored.location, size
+
+    def _freed(self, location: str | None, size: int | None) -> int | None:
+        """What is really gone: some catalogs drop a table and leave its files."""
+        if size is None or location is None:
+            return size
+        left = self._files.size(location)
+        return None if left is None else max(size - left, 0)
+
+
+def _kept(table: str, why: str, until: int | None) -> KeptTable:
+    return KeptTable(table=table, why=why, until=None if until is None else times.iso(until))
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    return shortened(sentence(error).splitlines()[0], 4_000)

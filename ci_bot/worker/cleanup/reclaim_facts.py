@@ -1,0 +1,134 @@
+"""What state and ledger know of the tables of a removed environment, and of who reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ci_bot.contracts.environment import PROD
+from ci_bot.worker import compat
+from ci_bot.worker.cleanup.reclaim_rules import Facts, StateRow, TableNames, Use
+from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
+from ci_bot.worker.warehouse.catalog import Relation
+
+
+def recorded_tables(row: LedgerRow) -> list[Relation]:
+    """The tables that were not there before the environment's first apply."""
+    return sorted(
+        Relation(item.catalog, item.db, item.name)
+        for item in row.objects
+        if item.kind == "table" and not item.existed
+    )
+
+
+def facts_of(
+    row: LedgerRow, context: Any, ledger: Ledger
+) -> tuple[Facts, dict[tuple[str, str], Any]]:
+    """What state and ledger know of a row's tables, and the snapshots of the row that are there."""
+    default = str(context.default_catalog)
+
+    def shown(name: str) -> str:
+        return Relation.parse(name, default).shown
+
+    snapshots = compat.whole_snapshots(
+        context, [(item.name, item.identifier) for item in row.snapshots]
+    )
+    models_of_ours = {item.name for item in row.snapshots}
+    found = {
+        environment: [
+            info
+            for info in infos
+            if info.name in models_of_ours and info.is_model and not info.is_symbolic
+        ]
+        for environment, infos in compat.environment_snapshots(context).items()
+    }
+    in_prod = {(str(info.name), str(info.identifier)) for info in found.get(PROD, ())}
+    others = {
+        other.environment: other
+        for other in ledger.all()
+        if other.environment != row.environment and other.phase not in REMOVED
+    }
+    references: dict[str, list[Use]] = {}
+    used: dict[str, str] = {}
+    for environment, infos in found.items():
+        recorded = others.get(environment)
+        for info in infos:
+            preview = shown(info.table_name(False))
+            key = (str(info.name), str(info.identifier))
+            reads = environment != PROD and _may_read(preview, key, in_prod, recorded)
+            references.setdefault(environment, []).append(
+                Use(*key, str(info.version), str(info.dev_version), reads_preview=reads)
+            )
+            used[shown(info.table_name(True))] = environment
+            if reads:
+                used[preview] = environment
+    for environment, other in others.items():
+        # What an apply in flight, or one that died, uses: the state does not know of it yet.
+        tables = _tables_of(other)
+        references.setdefault(environment, []).extend(
+            Use(
+                item.name,
+                item.identifier,
+                item.version,
+                item.dev_version,
+                reads_preview=any(table.endswith(f"__{item.dev_version}__dev") for table in tables),
+            )
+            for item in other.snapshots
+        )
+        for table in tables:
+            used.setdefault(table, environment)
+    facts = Facts(
+        recorded=shown_tables(row),
+        rows=state_rows(row, context),
+        names={
+            key: TableNames(shown(item.table_name(True)), shown(item.table_name(False)))
+            for key, item in snapshots.items()
+            if item.is_model and not item.is_symbolic and item.version
+        },
+        references=references,
+        used=used,
+    )
+    return facts, snapshots
+
+
+def _may_read(
+    preview: str, key: tuple[str, str], in_prod: set[tuple[str, str]], recorded: LedgerRow | None
+) -> bool:
+    """Whether an environment other than prod may read the preview of one of its snapshots.
+
+    Of a snapshot that prod has, too, every environment reads the table that prod reads
+    (`DeployabilityIndex.is_representative`), and of what an apply of ours has built the ledger says
+    which of the two it was. Of anything else nobody knows, so it may.
+    """
+    if key in in_prod:
+        return False
+    if recorded is None or key not in {(s.name, s.identifier) for s in recorded.snapshots}:
+        return True
+    return preview in _tables_of(recorded)
+
+
+def _tables_of(row: LedgerRow) -> set[str]:
+    return {
+        Relation(item.catalog, item.db, item.name).shown
+        for item in row.objects
+        if item.kind == "table"
+    }
+
+
+def state_rows(row: LedgerRow, context: Any) -> list[StateRow]:
+    """Every row that the state has of the row's models, whoever made it."""
+    return [
+        StateRow(
+            item.name,
+            item.identifier,
+            item.version,
+            item.dev_version,
+            updated=item.updated_ts,
+            expires=item.updated_ts + item.ttl_ms,
+        )
+        for item in compat.stored_snapshots(context, [item.name for item in row.snapshots])
+    ]
+
+
+def shown_tables(row: LedgerRow) -> list[str]:
+    """`recorded_tables`, as people read them."""
+    return [table.shown for table in recorded_tables(row)]

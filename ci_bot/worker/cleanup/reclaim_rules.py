@@ -1,0 +1,323 @@
+"""Which physical tables of a removed environment may go. Pure: facts in, a decision out.
+
+A snapshot has two tables: the one that prod reads or would read, named by its version, and a
+preview (`__dev`), named by its dev version. They are shared apart: the reader of a changed model
+has the version and the dev version of prod's own snapshot, and yet prod never reads its preview.
+
+A table goes only where everything speaks for it: the ledger says that this environment made it and
+the snapshot behind it, nobody else reads it or may come back to it, and nobody has pushed the
+snapshot again since. Everything else stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ci_bot.worker.records.ledger import LedgerRow, LedgerSnapshot
+
+GRACE_MS = 24 * 60 * 60 * 1000
+SnapshotKey = tuple[str, str]
+# What goes of a snapshot beside its row in the state: all that is known of its version; what is
+# known of its preview, because others share the version; nothing, because others share both.
+Forget = Literal["version", "preview", "row"]
+
+NOT_OURS = "another environment made its version first"
+SHARED = "another snapshot of the model shares it"
+IN_USE = "its snapshot is in use elsewhere by now"
+PUSHED_AGAIN = "its snapshot was pushed again after this environment did"
+
+
+@dataclass(frozen=True)
+class SnapshotFact:
+    """A snapshot as SQLMesh's state, an environment, or another ledger row has it."""
+
+    name: str
+    identifier: str
+    version: str
+    dev_version: str
+
+    @property
+    def key(self) -> SnapshotKey:
+        return self.name, self.identifier
+
+    @property
+    def table(self) -> tuple[str, str]:
+        """Equal for snapshots that share the table that prod would read."""
+        return self.name, self.version
+
+    @property
+    def preview(self) -> tuple[str, str]:
+        """Equal for snapshots that share a `__dev` preview table."""
+        return self.name, self.dev_version
+
+
+@dataclass(frozen=True)
+class Use(SnapshotFact):
+    """A snapshot that somebody uses, and whether it is the preview that is read."""
+
+    reads_preview: bool
+
+
+@dataclass(frozen=True)
+class StateRow(SnapshotFact):
+    """A row of the state's snapshots: when it was written, and when its TTL ends (both in ms)."""
+
+    updated: int
+    expires: int
+
+
+@dataclass(frozen=True)
+class TableNames:
+    """The names of a snapshot's two tables, as people read them (`schema.name`)."""
+
+    table: str
+    preview: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known at the moment of the decision.
+
+    Args:
+        recorded: The tables that the ledger says were not there before the environment.
+        rows: Every row that the state has of the recorded models, whoever made it.
+        names: Of the recorded snapshots that are in the state.
+        references: Who uses which snapshots: environments, and other rows of the ledger.
+        used: Tables that those read, by name, and who does.
+    """
+
+    recorded: Collection[str]
+    rows: Collection[StateRow] = ()
+    names: Mapping[SnapshotKey, TableNames] = field(default_factory=dict)
+    references: Mapping[str, Collection[Use]] = field(default_factory=dict)
+    used: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def uses(self) -> list[Use]:
+        return [use for group in self.references.values() for use in group]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table that stays; `until` in milliseconds, None where nothing is known to take it."""
+
+    table: str
+    why: str
+    until: int | None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do.
+
+    Args:
+        forget: Snapshots whose state rows go, and what goes with them.
+        drop: Tables that go.
+        keep: Tables that stay.
+    """
+
+    forget: dict[SnapshotKey, Forget] = field(default_factory=dict)
+    drop: list[str] = field(default_factory=list)
+    keep: list[Kept] = field(default_factory=list)
+
+
+def decide(row: LedgerRow, facts: Facts, pushed_before: int) -> Decision:
+    """What of a removed environment goes now.
+
+    Args:
+        pushed_before: A snapshot whose row is newer than this (ms) is somebody else's by now.
+    """
+    ours = {(item.name, item.identifier) for item in row.snapshots if item.ours}
+    used = {use.key for use in facts.uses}
+    stays: dict[SnapshotKey, str] = {}
+    for item in facts.rows:
+        if item.key not in ours:
+            stays[item.key] = SHARED
+        elif item.updated > pushed_before:
+            stays[item.key] = PUSHED_AGAIN
+        elif item.key in used:
+            stays[item.key] = IN_USE
+        elif item.key not in facts.names:
+            stays[item.key] = SHARED
+    claims = _Claims.of(stays, facts, ours)
+    while more := _holding_a_preview(facts.rows, stays, claims):
+        # What is known of their version is also what is known of the preview that others read.
+        stays |= dict.fromkeys(more, SHARED)
+        claims = _Claims.of(stays, facts, ours)
+    decision = Decision(
+        forget={item.key: claims.leave(item) for item in facts.rows if item.key not in stays}
+    )
+    for table in sorted(facts.recorded):
+        owners = _owners(table, row, facts)
+        why = claims.on(table, owners)
+        if why is None and not any(owner.ours for owner, _ in owners):
+            why = NOT_OURS
+        if why is None:
+            decision.drop.append(table)
+        else:
+            decision.keep.append(Kept(table, why, expires(table, row, facts)))
+    return decision
+
+
+def claimed(table: str, row: LedgerRow, facts: Facts) -> str | None:
+    """Who has taken up a table since it was decided to drop it, None where nobody has.
+
+    Its state rows are gone since then, so a row that is there is somebody's new push, unless it is
+    one that shares the preview's name and is known not to read it.
+    """
+    claims = _Claims.of(dict.fromkeys((item.key for item in facts.rows), PUSHED_AGAIN), facts)
+    owners = _owners(table, row, facts)
+    # A name that does not tell its snapshot may belong to any of them.
+    return claims.on(
+        table, owners or [(item, preview) for item in row.snapshots for preview in (False, True)]
+    )
+
+
+def expires(table: str, row: LedgerRow, facts: Facts) -> int | None:
+    """When SQLMesh's janitor may take a table; None where that is not known.
+
+    It takes a table with the last snapshot that shares it, and one that an environment has never
+    expires, whichever of its two tables is read there.
+    """
+    found: list[int] = []
+    for owner, preview in _owners(table, row, facts):
+        fact = SnapshotFact(owner.name, owner.identifier, owner.version, owner.dev_version)
+        if any(_share(fact, use, preview=preview) for use in facts.uses):
+            return None
+        found += [item.expires for item in facts.rows if _share(fact, item, preview=preview)]
+    return max(found, default=None)
+
+
+def is_preview(table: str, row: LedgerRow, facts: Facts) -> bool:
+    """Whether a recorded table is a preview, which no prod ever reads."""
+    owners = _owners(table, row, facts)
+    return bool(owners) and all(preview for _, preview in owners)
+
+
+def inherited(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> LedgerRow | None:
+    """The row of another environment that uses what this one made, as the maker that is left; None
+    where it uses nothing of it.
+
+    Without that the last of several environments which share a table would leave it, because it was
+    there before.
+
+    Args:
+        kept: Tables that this environment made, and that stay.
+    """
+    given = {(item.name, item.identifier) for item in row.snapshots if item.ours}
+    snapshots = [
+        item.model_copy(update={"ours": True}) if (item.name, item.identifier) in given else item
+        for item in heir.snapshots
+    ]
+    objects = [
+        item.model_copy(update={"existed": False})
+        if item.kind == "table" and f"{item.db}.{item.name}" in kept
+        else item
+        for item in heir.objects
+    ]
+    changed = heir.model_copy(update={"snapshots": snapshots, "objects": objects})
+    return None if changed == heir else changed
+
+
+@dataclass(frozen=True)
+class _Claims:
+    """Why tables stay: by what snapshots share, and by name.
+
+    A snapshot that was pushed again can have another version than the ledger recorded.
+    """
+
+    tables: Mapping[tuple[str, str], str]
+    previews: Mapping[tuple[str, str], str]
+    named: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, stays: Mapping[SnapshotKey, str], facts: Facts, ours: Collection[SnapshotKey] = ()
+    ) -> _Claims:
+        """
+        Args:
+            stays: The snapshots whose rows stay, and why.
+            ours: Those that the environment made. Their previews stay with them, because nothing
+                but a row could say that they are gone.
+        """
+        elsewhere = {use.key for use in facts.uses}
+        tables: dict[tuple[str, str], str] = {}
+        previews: dict[tuple[str, str], str] = {}
+        named: dict[str, str] = {}
+        for item in facts.rows:
+            why = stays.get(item.key)
+            if why is None:
+                continue
+            names = facts.names.get(item.key)
+            tables[item.table] = why
+            if names is not None:
+                named[names.table] = why
+            # Of one that is in use it is known which of its tables is read.
+            if item.key in ours or item.key not in elsewhere:
+                previews[item.preview] = why
+                if names is not None:
+                    named[names.preview] = why
+        for who, group in facts.references.items():
+            for use in group:
+                tables[use.table] = f"{who} uses its version"
+                if use.reads_preview:
+                    previews[use.preview] = f"{who} reads it"
+        named |= {name: f"{who} uses it" for name, who in facts.used.items()}
+        return cls(tables, previews, named)
+
+    def leave(self, item: SnapshotFact) -> Forget:
+        """What goes with the row of a snapshot."""
+        if item.table not in self.tables:
+            return "version"
+        return "row" if item.preview in self.previews else "preview"
+
+    def on(self, table: str, owners: Iterable[tuple[LedgerSnapshot, bool]]) -> str | None:
+        """Why a table of these snapshots stays (True: it is their preview); None: it may go."""
+        for owner, preview in owners:
+            why = (
+                self.previews.get((owner.name, owner.dev_version))
+                if preview
+                else self.tables.get((owner.name, owner.version))
+            )
+            if why is not None:
+                return why
+        return self.named.get(table)
+
+
+def _holding_a_preview(
+    rows: Collection[StateRow], stays: Mapping[SnapshotKey, str], claims: _Claims
+) -> set[SnapshotKey]:
+    """Snapshots that nobody shares the version of, but somebody the preview."""
+    return {
+        item.key
+        for item in rows
+        if item.key not in stays
+        and item.table not in claims.tables
+        and item.preview in claims.previews
+    }
+
+
+def _share(one: SnapshotFact, other: SnapshotFact, *, preview: bool) -> bool:
+    return one.preview == other.preview if preview else one.table == other.table
+
+
+def _owners(table: str, row: LedgerRow, facts: Facts) -> list[tuple[LedgerSnapshot, bool]]:
+    """The recorded snapshots that a table belongs to, and whether it is their preview.
+
+    SQLMesh says so for snapshots that are in the state; for the others its default naming does
+    (`table_name`: `<model>__<version>`, and `__dev` behind it for a preview).
+    """
+    found = []
+    for item in row.snapshots:
+        names = facts.names.get((item.name, item.identifier))
+        if names is not None:
+            preview, own = table == names.preview, table == names.table
+        else:
+            model = item.name.rpartition(".")[2].strip('"`')
+            preview = table.endswith(f"{model}__{item.dev_version}__dev")
+            own = table.endswith(f"{model}__{item.version}")
+        if preview or own:
+            found.append((item, preview))
+    return found

@@ -1,0 +1,1 @@
+"""Whether a project and its surroundings are ready for the other commands."""

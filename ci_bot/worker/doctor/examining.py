@@ -1,0 +1,202 @@
+"""`ci-bot doctor`: every part that the other activities need, looked at and left as it is.
+
+Nothing is created, neither in the state nor in the warehouse. A check that raises is a finding, not
+the end, so that one run names everything that is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmesh.core import constants as c
+
+from ci_bot.contracts.base import Versions
+from ci_bot.contracts.documents.doctor import DoctorDocument
+from ci_bot.contracts.documents.plan import CheckStatus, ProjectCheck
+from ci_bot.contracts.messages import DoctorAsk
+from ci_bot.contracts.places import Places
+from ci_bot.errors import BotError
+from ci_bot.secrets.cutting import shortened
+from ci_bot.worker import compat
+from ci_bot.worker.doctor import spark_checks, state_checks
+from ci_bot.worker.project import checks, opening, validation
+from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.opening import Clock, StateFacts
+from ci_bot.worker.project.unit_tests import unit_tests
+from ci_bot.worker.review import reviewing
+from ci_bot.worker.review.reviewing import place_of
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import sentence
+
+_LONGEST = 4_000
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a doctor needs from its surroundings; `python` is what Spark will start."""
+
+    clock: Clock
+    progress: Callable[[str, str], None]
+    on_spark_start: Callable[[], None]
+    environ: Mapping[str, str]
+    python: str
+
+
+def doctor(ask: DoctorAsk, ports: Ports) -> DoctorDocument:
+    """Looks at everything. Never raises for what it finds."""
+    opening.read_only_environment()
+    return _Doctor(ask, ports).examine()
+
+
+class _Doctor:
+    """One examination; what a check learns is there for those after it."""
+
+    def __init__(self, ask: DoctorAsk, ports: Ports) -> None:
+        self.ask = ask
+        self.ports = ports
+        self.place = place_of(ask, ask.projects)
+        self.checks: list[ProjectCheck] = []
+        self.context: Any = None
+        self.state: Any = None
+        self.facts: StateFacts | None = None
+        self.prod: Any = None
+
+    def examine(self) -> DoctorDocument:
+        started = self.ports.clock.now()
+        self._check("versions", self._versions)
+        configured = self._check("configuration", self._configuration)
+        if configured:
+            self._check("directories", self._directories)
+            self._check("suffix target", self._suffix_target)
+            self._check("connection", self._connection)
+            try:
+                if self._check("state", self._state):
+                    self._look_into_project()
+                    if self.state is not None:
+                        self._look_into_state()
+            finally:
+                if self.state is not None:
+                    self.state.close()
+        spark_next = configured and validation.is_spark(self.context)
+        awake = self._check("java", self._java) and spark_next
+        if awake and self._check("spark", self._spark):
+            views = spark_checks.views_of_prod(self.context, self.prod)
+            self._check("catalogs", lambda: self._add(spark_checks.catalogs(self.context)))
+            self._check("views", lambda: self._add(spark_checks.views(self.context, views)))
+            self._check("listing", lambda: self._add(spark_checks.listing(self.context, views)))
+            self._check("rights", lambda: self._add(spark_checks.rights(self.context, views)))
+        return DoctorDocument(
+            checks=self.checks,
+            configured=configured,
+            seconds=round(self.ports.clock.now() - started, 3),
+            timings=dict(self.ports.clock.phases),
+            versions=self._stamp(),
+        )
+
+    def _check(self, name: str, action: Callable[[], None]) -> bool:
+        """Runs one check; returns whether what comes after it can rely on it."""
+        self.ports.progress("doctor", name)
+        before = len(self.checks)
+        try:
+            with self.ports.clock.phase(name):
+                action()
+        except BotError as error:
+            self._tell(name, "fail", error.message, error.hint)
+        except Exception as error:
+            self._tell(name, "fail", sentence(error), "The log has the whole story.")
+            sys.excepthook(type(error), error, error.__traceback__)
+        return all(check.status != "fail" for check in self.checks[before:])
+
+    def _tell(self, name: str, status: CheckStatus, message: str, fix: str | None = None) -> None:
+        shown = shortened(Places({self.place.repository: ""}).text(message), _LONGEST)
+        limited = fix[:_LONGEST] if fix else None
+        self._add(ProjectCheck(name=name, status=status, message=shown, fix=limited))
+
+    def _add(self, check: ProjectCheck) -> None:
+        self.checks.append(check)
+
+    def _stamp(self) -> Versions:
+        versions = reviewing.versions(None)
+        if self.facts is None:
+            return versions
+        return versions.model_copy(
+            update={
+                "state_schema": self.facts.schema_version,
+                "state_sqlmesh": self.facts.sqlmesh_version,
+                "state_engine": self.facts.engine,
+            }
+        )
+
+    def _versions(self) -> None:
+        self._add(validation.versions(reviewing.versions(None)))
+
+    def _configuration(self) -> None:
+        configs, _ = opening.configure(
+            self.place, self.ports.on_spark_start, clock=self.ports.clock
+        )
+        self.context = opening.new_context(configs, self.place)
+        self._add(validation.configuration(self.context, self.place))
+
+    def _directories(self) -> None:
+        self._add(validation.directories(self.place))
+
+    def _suffix_target(self) -> None:
+        found = validation.suffix_target(self.context)
+        if found is not None:
+            self._add(found)
+
+    def _connection(self) -> None:
+        self._add(validation.connection(self.context))
+
+    def _state(self) -> None:
+        self.state, self.facts = opening.open_state(self.context, self.place, write=False)
+        exists = self.state is not None
+        self._add(validation.state(self.context, exists=exists, facts=self.facts))
+
+    def _look_into_project(self) -> None:
+        """Loads the models, which runs the project's code, and checks them as a review does."""
+        if not self._check("models", self._models):
+            return
+        names = Names(self.context.default_catalog, self.context.default_dialect)
+        repository = self.place.repository
+        self._check(
+            "lint",
+            lambda: self._add(validation.lint_line(checks.lint(self.context, names, repository))),
+        )
+        self._check(
+            "format",
+            lambda: self._add(
+                validation.format_line(checks.formatting(self.context, None, repository))
+            ),
+        )
+        self._check(
+            "unit tests",
+            lambda: self._add(validation.tests_line(unit_tests(self.context, repository))),
+        )
+
+    def _models(self) -> None:
+        if self.state is not None:
+            compat.give_state(self.context, self.state)
+        else:
+            compat.merge_nothing_from_state(self.context)
+        load(self.context, self.ports.clock.phase("load"), self.place.repository)
+        self._tell("models", "ok", f"{len(self.context.models)} models load")
+
+    def _look_into_state(self) -> None:
+        catalog, dialect = compat.default_catalog(self.context), self.context.default_dialect
+        state, prefix = self.state, self.ask.environment_prefix
+
+        self._check("prod", lambda: self._add(state_checks.prod(state)))
+        self._check("gaps", lambda: self._add(state_checks.gaps(state, catalog, dialect)))
+        self._check("state size", lambda: self._add(state_checks.size(state)))
+        self._check("environments", lambda: self._add(state_checks.environments(state, prefix)))
+        self.prod = state.get_environment(c.PROD)
+
+    def _java(self) -> None:
+        self._add(spark_checks.java_runtime(self.ports.environ, self.ports.python))
+
+    def _spark(self) -> None:
+        self._add(spark_checks.spark(self.context, self.ports.clock.now))

@@ -1,0 +1,120 @@
+"""What a look into the state tells: prod, its gaps, how large it has grown, and whose is in it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.state_sync.common import ExpiredBatchRange
+
+from ci_bot.contracts.documents.plan import ProjectCheck
+from ci_bot.contracts.environment import number_of
+from ci_bot.worker import compat
+from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+
+# The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
+_STALE_MILLISECONDS = 7 * 86_400_000
+_MANY_EXPIRED = 100
+_SHOWN = 3
+
+
+def prod(state: Any) -> ProjectCheck:
+    """Whether there is a prod, and when it was last written."""
+    stored = state.get_environment(c.PROD)
+    if stored is None:
+        return ProjectCheck(
+            name="prod",
+            status="warn",
+            message="There is no prod environment.",
+            fix="Build it with `sqlmesh plan`; an apply needs it.",
+        )
+    models = sum(info.is_model for info in stored.snapshots)
+    if not stored.finalized_ts:
+        return ProjectCheck(
+            name="prod",
+            status="fail",
+            message=f"prod has {models} models, and its last plan did not finish.",
+            fix="Run `sqlmesh plan` again to finish it.",
+        )
+    written = times.iso(stored.finalized_ts)
+    return ProjectCheck(
+        name="prod", status="ok", message=f"{models} models, last plan finished {written}"
+    )
+
+
+def gaps(state: Any, catalog: str | None, dialect: str | None) -> ProjectCheck:
+    """Intervals that a table of prod lacks although later ones are there."""
+    stored = state.get_environment(c.PROD)
+    names = Names(catalog, dialect)
+    found = []
+    snapshots = state.get_snapshots(stored.snapshots) if stored is not None else {}
+    for snapshot in sorted(snapshots.values(), key=lambda item: str(item.name)):
+        if not snapshot.is_model or not snapshot.is_incremental:
+            continue
+        held = sorted(snapshot.intervals)
+        for (_, end), (start, _) in pairwise(held):
+            if end < start:
+                model = names.of(snapshot.name)
+                found.append(f"{model} from {times.iso(end)} to {times.iso(start)}")
+    if not found:
+        return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return ProjectCheck(
+        name="gaps",
+        status="warn",
+        message=f"prod lacks {'; '.join(found[:_SHOWN])}{more}",
+        fix="Fill them with `sqlmesh plan`. An apply that would have to fill them is refused, "
+        "because it never writes into prod's tables.",
+    )
+
+
+def size(state: Any) -> ProjectCheck:
+    """How many snapshots there are, and how many of them the janitor should have taken."""
+    total = compat.count_snapshots(state)
+    now = times.now_milliseconds()
+    batch = state.get_expired_snapshots(
+        batch_range=ExpiredBatchRange.all_batch_range(), current_ts=now
+    )
+    expired = len(batch.expired_snapshot_ids) if batch is not None else 0
+    late = [
+        item.name
+        for item in state.get_environments_summary()
+        if item.expiration_ts is not None and item.expiration_ts < now - _STALE_MILLISECONDS
+    ]
+    message = f"{total} snapshots, {expired} of them expired"
+    if late:
+        message += f"; {len(late)} environments expired more than a week ago"
+    if expired <= _MANY_EXPIRED and not late:
+        return ProjectCheck(name="state size", status="ok", message=message)
+    return ProjectCheck(
+        name="state size",
+        status="warn",
+        message=message,
+        fix="Nothing takes them away: run `sqlmesh janitor`, or `sqlmesh run` regularly.",
+    )
+
+
+def environments(state: Any, prefix: str) -> ProjectCheck:
+    """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
+    stored = {
+        item.name for item in state.get_environments_summary() if number_of(item.name, prefix)
+    }
+    rows = Ledger(compat.state_adapter_of(state)).all()
+    recorded = {row.environment for row in rows}
+    unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
+    message = f"{len(stored | recorded)} of pull requests"
+    if strangers := len(stored - recorded):
+        message += f", {strangers} of them not made by this action"
+    if not unfinished:
+        return ProjectCheck(name="environments", status="ok", message=message)
+    shown = ", ".join(f"{row.environment} ({row.phase})" for row in unfinished[:_SHOWN])
+    more = f" and {len(unfinished) - _SHOWN} more" if len(unfinished) > _SHOWN else ""
+    return ProjectCheck(
+        name="environments",
+        status="warn",
+        message=f"{message}; unfinished: {shown}{more}",
+        fix="Apply or clean up again; `ci-bot sweep` does it for closed pull requests.",
+    )

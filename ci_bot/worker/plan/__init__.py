@@ -1,0 +1,1 @@
+"""SQLMesh's plan as the contracts describe it."""

@@ -1,0 +1,90 @@
+"""Telling the pull request's own changes from what prod has not yet taken over from the base.
+
+Decided from the list of changed files and the lineage, not by loading the base a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ci_bot.contracts.documents.plan import ChangeType
+from ci_bot.worker.plan.planning import Planned
+
+# A change in one of these can change any model, so nothing can be called drift any more.
+_REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml", "sqlmesh.yml")
+# Read on load, and no code: what they change is a model, which is known by its own file, or none.
+_DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
+_SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Which changed models the pull request can have caused; None where its files are unknown."""
+
+    caused: frozenset[str] | None
+
+    @classmethod
+    def of(
+        cls,
+        planned: Planned,
+        changed_files: Sequence[str] | None,
+        repository: Path,
+        opened: Collection[str] = (),
+    ) -> Drift:
+        """Follows the changed files through the lineage to every model that they can reach.
+
+        Args:
+            opened: Absolute paths of what was opened on load: a module of any place may be used by
+                any model.
+        """
+        if changed_files is None or any(reaches_every_model(path) for path in changed_files):
+            return cls(None)
+        files = {str(repository / path) for path in changed_files}
+        models = {str(snapshot.node._path) for snapshot in planned.snapshots.values()}
+        if any(not path.endswith(_DATA) for path in files.intersection(opened) - models):
+            return cls(None)
+        caused = {
+            snapshot.name
+            for snapshot in planned.snapshots.values()
+            if files & files_of(snapshot.node)
+        }
+        pending = list(caused)
+        readers: dict[str, list[str]] = {}
+        for snapshot in planned.snapshots.values():
+            for parent in snapshot.node.depends_on:
+                readers.setdefault(parent, []).append(snapshot.name)
+        while pending:
+            for reader in readers.get(pending.pop(), ()):
+                if reader not in caused:
+                    caused.add(reader)
+                    pending.append(reader)
+        return cls(frozenset(caused))
+
+    def is_from_base(self, name: str, change: ChangeType, path: str | None) -> bool:
+        """Whether the difference between this model and prod cannot come from the pull request.
+
+        A removed model has no file to look for, so it counts as the pull request's own: calling a
+        removal drift by mistake would hide a danger.
+        """
+        return change != "removed" and self.caused is not None and name not in self.caused
+
+
+def reaches_every_model(path: str) -> bool:
+    """Whether a change of this file can change any model: configuration, macros and the like."""
+    pure = PurePosixPath(path)
+    return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
+
+
+def files_of(node: Any) -> set[str]:
+    """The files that define a model: its own, and a seed's data."""
+    if not node._path:
+        return set()
+    found = {str(node._path)}
+    kind = getattr(node, "kind", None)
+    data = getattr(kind, "path", None) if getattr(kind, "is_seed", False) else None
+    if data:
+        found.add(str((Path(node._path).parent / data).resolve()))
+    return found

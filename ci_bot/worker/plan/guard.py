@@ -1,0 +1,105 @@
+"""prod is never written: what is checked of a plan before anything is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.plan import stages
+from sqlmesh.core.plan.stages import PlanStage
+
+from ci_bot.errors import Refused
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.warehouse import objects
+from ci_bot.worker.warehouse.catalog import Relation
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+
+_SHOWN = 3
+
+
+def check_prod_untouched(planned: Planned, found: Iterable[PlanStage], names: Names) -> None:
+    """Refuses a plan of prod, and one that would add or remove an interval of a table version that
+    prod references.
+
+    Previews of forward-only changes pass: they go to a `__dev` table of their own.
+
+    Raises:
+        Refused: names the first such model and interval.
+    """
+    if not planned.plan.is_dev:
+        raise Refused(
+            "This plan is prod's own, and prod is never written from here.",
+            hint="Name another environment; prod is changed with `sqlmesh plan`.",
+            reason_code="prod",
+        )
+    for stage in found:
+        if isinstance(stage, stages.BackfillStage):
+            for snapshot, intervals in stage.snapshot_to_intervals.items():
+                if snapshot.is_model and intervals and planned.shares_prod_table(snapshot):
+                    _refuse(names.of(snapshot.name), intervals[0][0], intervals[-1][1])
+        elif isinstance(stage, stages.MigrateSchemasStage):
+            for snapshot in stage.snapshots:
+                if planned.shares_prod_table(snapshot):
+                    raise Refused(
+                        f"This plan would alter prod's table of {names.of(snapshot.name)}.",
+                        hint="Only prod's own plan may do that, after the merge: `sqlmesh plan`.",
+                        reason_code="would_write_prod",
+                    )
+    for s_id, (start, end) in planned.plan.restatements.items():
+        snapshot = planned.snapshots[s_id]
+        if planned.shares_prod_table(snapshot):
+            _refuse(names.of(snapshot.name), start, end)
+
+
+def check_own_place(context: Any, planned: Planned) -> None:
+    """Refuses an environment whose views would lie where prod has views or tables.
+
+    The name of a schema does not tell: prod's models can live in one that is called
+    `<schema>__<environment>`, where a promotion would replace their views, and the environment's
+    end would drop the schema.
+
+    Raises:
+        Refused: names what is there.
+    """
+    prod = context.state_reader.get_environment(c.PROD)
+    if prod is None:
+        return
+    environment = planned.plan.environment
+    ours = set(objects.views_of(context, environment).values())
+    theirs = set(objects.views_of(context, prod).values()) | {
+        Relation.parse(info.table_name(), str(context.default_catalog))
+        for info in prod.snapshots
+        if info.is_model and not info.is_symbolic and info.version
+    }
+    if environment.suffix_target is EnvironmentSuffixTarget.SCHEMA:
+        places = {_lower(view)[:2] for view in ours}
+        taken = [item for item in theirs if _lower(item)[:2] in places]
+    else:
+        views = {_lower(view) for view in ours}
+        taken = [item for item in theirs if _lower(item) in views]
+    if taken:
+        shown = ", ".join(item.shown for item in sorted(taken)[:_SHOWN])
+        raise Refused(
+            f"The views of {environment.name} would lie where prod's are: {shown}.",
+            hint="Set another value of the input `environment-prefix`, or move these models of "
+            "prod to a schema with another name.",
+            reason_code="would_write_prod",
+        )
+
+
+def _lower(relation: Relation) -> tuple[str, str, str]:
+    """Spark tells no upper from lower case."""
+    return relation.catalog.lower(), relation.schema.lower(), relation.name.lower()
+
+
+def _refuse(model: str, start: int, end: int) -> None:
+    raise Refused(
+        f"This plan would write {model} from {times.iso(start)} to {times.iso(end)} into the table "
+        "that prod reads.",
+        hint="Prod itself lacks these intervals, or the window reaches outside prod's data. Let "
+        "prod catch up (`sqlmesh run`), or choose a window inside prod's data, then review again.",
+        reason_code="would_write_prod",
+    )

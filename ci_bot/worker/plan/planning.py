@@ -1,0 +1,406 @@
+"""From a loaded project to a plan that is pinned in time and compared with prod."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.environment import EnvironmentStatements
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.plan.stages import PlanStage, build_plan_stages
+from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotChangeCategory, SnapshotId
+from sqlmesh.core.snapshot.definition import missing_intervals
+from sqlmesh.utils.errors import NoChangesPlanError, PlanError
+
+from ci_bot.contracts.documents.plan import Category, Window
+from ci_bot.contracts.places import Places
+from ci_bot.contracts.plan_identity import (
+    PlanFlags,
+    PlanIdentity,
+    RestatedRange,
+    StatementIdentity,
+    TargetSnapshot,
+)
+from ci_bot.errors import BadInput
+from ci_bot.worker import compat
+from ci_bot.worker.plan import requested, restating
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+
+Interval = tuple[int, int]
+
+_CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
+    SnapshotChangeCategory.BREAKING: "breaking",
+    SnapshotChangeCategory.NON_BREAKING: "non_breaking",
+    SnapshotChangeCategory.FORWARD_ONLY: "forward_only",
+    SnapshotChangeCategory.INDIRECT_BREAKING: "indirect_breaking",
+    SnapshotChangeCategory.INDIRECT_NON_BREAKING: "indirect_non_breaking",
+    SnapshotChangeCategory.METADATA: "metadata",
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asked for; `window` pins a plan to one that was reviewed."""
+
+    environment: str
+    flags: PlanFlags
+    start: str | None = None
+    end: str | None = None
+    execution_time: str | None = None
+    window: Window | None = None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what depends on the moment at which it was built.
+
+    `versions_in_prod` holds the table versions (model name, version) that prod references, and
+    `restatements` the ranges that a first apply computes anew, previews included.
+    """
+
+    plan: Plan
+    window: Window
+    flags: PlanFlags
+    deployable: DeployabilityIndex
+    versions_in_prod: frozenset[tuple[str, str]]
+    restatements: Mapping[SnapshotId, Interval]
+    notes: tuple[str, ...]
+
+    @property
+    def snapshots(self) -> Mapping[SnapshotId, Snapshot]:
+        snapshots: Mapping[SnapshotId, Snapshot] = self.plan.snapshots
+        return snapshots
+
+    @property
+    def changed(self) -> list[Snapshot]:
+        """Added and modified snapshots, in the order of their names."""
+        diff = self.plan.context_diff
+        return sorted(
+            (
+                snapshot
+                for snapshot in self.snapshots.values()
+                if snapshot.snapshot_id in diff.added or snapshot.name in diff.modified_snapshots
+            ),
+            key=lambda snapshot: str(snapshot.name),
+        )
+
+    def shares_prod_table(self, snapshot: Snapshot) -> bool:
+        """Whether evaluating `snapshot` would write into a table that prod references."""
+        return bool(
+            snapshot.version
+            and (snapshot.name, snapshot.version) in self.versions_in_prod
+            and self.deployable.is_deployable(snapshot)
+        )
+
+
+def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
+    """Builds the plan of a PR environment, compared with prod; None where nothing changed.
+
+    Nothing in state or warehouse is written. `end` never reaches beyond prod's frontier, and every
+    model keeps its own frontier, so that no prod table is extended (DESIGN 1).
+
+    Raises:
+        BadInput: dates that are none, or the wrong way round; a model that does not exist; models
+            of another project would be removed.
+        SQLMeshError: SQLMesh refuses the plan.
+    """
+    requested.check_models(context, wish.flags)
+    names = Names(context.default_catalog, context.default_dialect)
+    frontier = prod_frontier(context)
+    execution = _execution_time(wish, frontier)
+    start, end, notes = _range(wish, min(frontier, execution) if frontier else execution)
+    flags = wish.flags
+    try:
+        builder = context.plan_builder(
+            wish.environment,
+            start=start,
+            end=end,
+            execution_time=execution,
+            skip_tests=True,
+            skip_linter=True,
+            restate_models=flags.restate_models or None,
+            always_include_local_changes=True if flags.restate_models else None,
+            select_models=flags.select_models or None,
+            allow_destructive_models=flags.allow_destructive or None,
+            forward_only=flags.forward_only or None,
+            include_unmodified=flags.include_unmodified or None,
+            skip_backfill=flags.skip_backfill or None,
+            min_intervals=flags.min_intervals or None,
+            preview_start=flags.preview_start,
+            preview_min_intervals=flags.preview_min_intervals or None,
+        )
+        compat.keep_model_caps(builder)
+        refused = compat.note_refused_models(builder)
+        plan = builder.build()
+    except NoChangesPlanError:
+        return None
+    except PlanError as error:
+        raise requested.selects_nothing(error, flags) or _naming(error, refused, names) from error
+    if compat.state_is_shared(context):
+        keys = [str(config.project or "") for config in context.configs.values()]
+        requested.check_nothing_of_others(context, plan, keys, names)
+    restating.check_restated(plan, flags.restate_models, names)
+    if _nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
+        return None
+    if flags.include_unmodified or flags.restate_models:
+        plan = compat.plan_models_to_backfill(plan, _changed_with_upstream(plan))
+    pinned_start = plan.provided_start
+    return Planned(
+        plan=plan,
+        window=Window(
+            start=times.iso(pinned_start) if pinned_start is not None else None,
+            end=times.iso(end),
+            execution_time=times.iso(execution),
+        ),
+        flags=flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=prod_versions(context.state_reader),
+        restatements=compat.first_restatements(builder, plan),
+        notes=tuple(notes),
+    )
+
+
+def _naming(error: PlanError, refused: list[str], names: Names) -> PlanError:
+    """The same refusal with the models that SQLMesh tells its console only."""
+    if not refused:
+        return error
+    models = ", ".join(names.of(name) for name in refused)
+    allow = " `allow-destructive` permits it." if "destructive" in str(error) else ""
+    return PlanError(f"{str(error).rstrip('.')}: {models}.{allow}")
+
+
+def _nothing_changed(plan: Plan) -> bool:
+    diff = plan.context_diff
+    return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
+
+
+def _changed_with_upstream(plan: Plan) -> set[str]:
+    """Names of the changed models and everything they read: what SQLMesh itself would backfill.
+
+    With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
+    With a restatement it backfills nothing but that, whether the other changes are built or not.
+    """
+    diff = plan.context_diff
+    by_id = plan.snapshots
+    stack = [
+        s_id for s_id, s in by_id.items() if s_id in diff.added or s.name in diff.modified_snapshots
+    ]
+    names: set[str] = set()
+    while stack:
+        snapshot = by_id.get(stack.pop())
+        if snapshot is not None and snapshot.name not in names:
+            names.add(snapshot.name)
+            stack.extend(snapshot.parents)
+    return names
+
+
+def prod_versions(state_reader: Any) -> frozenset[tuple[str, str]]:
+    """The table versions that prod references, as (model name, version)."""
+    prod = state_reader.get_environment(c.PROD)
+    return frozenset((info.name, info.version) for info in prod.snapshots) if prod else frozenset()
+
+
+def prod_frontier(context: Any) -> int | None:
+    """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
+    seeds = {name for name, snapshot in context.snapshots.items() if snapshot.is_seed}
+    ends = [
+        times.milliseconds(end)
+        for name, end in compat.prod_interval_ends(context).items()
+        if name not in seeds  # a seed ends when it was loaded, which bounds nothing
+    ]
+    return max(ends) if ends else None
+
+
+def _execution_time(wish: Wish, frontier: int | None) -> int:
+    """The moment that the plan takes for now.
+
+    Unless it is given it is the end of prod's data: the environment is then built as prod was, the
+    two can be compared, and a second review of the same code is the same plan.
+    """
+    if wish.window:
+        return times.milliseconds(wish.window.execution_time)
+    if wish.execution_time:
+        return times.milliseconds(wish.execution_time)
+    return frontier if frontier is not None else times.start_of_day(times.now_milliseconds())
+
+
+def _range(wish: Wish, frontier: int) -> tuple[int | None, int, list[str]]:
+    if wish.window:
+        start = times.milliseconds(wish.window.start) if wish.window.start else None
+        return start, times.milliseconds(wish.window.end or frontier), []
+    notes: list[str] = []
+    now = times.now_milliseconds()
+    start = times.parse_start(wish.start, relative_to=now) if wish.start else None
+    end = times.parse_end(wish.end, relative_to=now) if wish.end else frontier
+    if wish.flags.preview_start:
+        times.check_preview_start(wish.flags.preview_start, relative_to=now)
+    if end > frontier:
+        notes.append(
+            f"`end` was moved from {times.iso(end)} to {times.iso(frontier)}, the end of prod's "
+            "data: a PR environment never extends prod's tables."
+        )
+        end = frontier
+    if start is not None and start >= end:
+        raise BadInput(
+            f"`start` ({times.iso(start)}) is not before the end ({times.iso(end)}).",
+            hint="Swap the dates, or leave `end` out to use the end of prod's data.",
+            reason_code="bad_window",
+        )
+    return start, end, notes
+
+
+def category_of(snapshot: Snapshot) -> Category:
+    """The category of a changed snapshot in the words of the report."""
+    category = snapshot.change_category
+    return _CATEGORIES[category] if category is not None else "uncategorized"
+
+
+def target_windows(
+    planned: Planned, snapshots: Iterable[Snapshot]
+) -> dict[SnapshotId, list[Interval]]:
+    """The intervals of each snapshot inside the plan's window, for the plan's identity.
+
+    They depend on the window alone: not on what is built already, and not on prod's frontier,
+    which moves with each run of prod.
+    """
+    return missing_of(planned, [emptied(snapshot) for snapshot in snapshots], None)
+
+
+def emptied(snapshot: Snapshot) -> Snapshot:
+    """A copy without any interval."""
+    copy: Snapshot = snapshot.copy()
+    copy.intervals = []
+    copy.dev_intervals = []
+    return copy
+
+
+def missing_of(
+    planned: Planned, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
+) -> dict[SnapshotId, list[Interval]]:
+    """What the plan would build of `wanted`, copies of its snapshots with intervals of their own.
+
+    Args:
+        ends: How far each model may be built, by name.
+    """
+    plan = planned.plan
+    replaced = {snapshot.snapshot_id: snapshot for snapshot in wanted}
+    found = missing_intervals(
+        # All of them: a model without a start begins where what it reads does.
+        {**planned.snapshots, **replaced},
+        start=plan.provided_start or plan._earliest_interval_start,
+        end=plan.provided_end,
+        execution_time=plan.execution_time,
+        restatements=dict(planned.restatements),
+        deployability_index=planned.deployable,
+        start_override_per_model=plan.start_override_per_model,
+        end_override_per_model=dict(ends) if ends else None,
+        end_bounded=plan.end_bounded,
+        ignore_cron=plan.ignore_cron,
+    )
+    return {
+        snapshot.snapshot_id: list(intervals)
+        for snapshot, intervals in found.items()
+        if snapshot.snapshot_id in replaced
+    }
+
+
+def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
+    """What an apply would do, in order. Reads the state; writes nothing.
+
+    Building the stages refreshes and clears intervals on the plan's snapshots, so everything that
+    is computed from those comes first.
+    """
+    stages: list[PlanStage] = build_plan_stages(
+        planned.plan.to_evaluatable(), context.state_reader, context.default_catalog
+    )
+    return stages
+
+
+def identity_of(
+    context: Any, planned: Planned, *, state_schema_version: int, repository: Path
+) -> PlanIdentity:
+    """The plan's identity (DESIGN 4.3): what the environment will be, not what is left to do.
+
+    Args:
+        repository: Root of the checkout. A statement that names it, as a `config.py` may write it,
+            would be another one in every run, because the checkout is copied to another place.
+    """
+    plan = planned.plan
+    environment = plan.environment
+    promoted = {info.snapshot_id for info in environment.promoted_snapshots}
+    changed = {snapshot.snapshot_id: snapshot for snapshot in planned.changed}
+    covered = {
+        s_id: snapshot
+        for s_id, snapshot in planned.snapshots.items()
+        if s_id in changed or (planned.flags.include_unmodified and s_id in promoted)
+    }
+    windows = target_windows(planned, changed.values())
+    naming = environment.naming_info
+    identity = PlanIdentity(
+        environment=environment.name,
+        gateway=context.selected_gateway,
+        suffix_target=str(naming.suffix_target.value),
+        catalog_mapping={
+            pattern.pattern: catalog
+            for pattern, catalog in context.config.environment_catalog_mapping.items()
+        },
+        state_schema_version=state_schema_version,
+        flags=planned.flags,
+        window=planned.window,
+        snapshots=[
+            _target(snapshot, planned, windows.get(s_id), s_id in promoted, s_id in changed)
+            for s_id, snapshot in sorted(covered.items())
+        ],
+        removed=sorted(info.name for info in plan.context_diff.removed_snapshots.values()),
+        restatements=[
+            RestatedRange(model=s_id.name, start=times.iso(start), end=times.iso(end))
+            for s_id, (start, end) in plan.restatements.items()
+            if planned.flags.restate_models
+        ],
+        statements=[_statements(item) for item in plan.context_diff.environment_statements],
+    )
+    return Places({repository: ""}).document(identity)
+
+
+def _target(
+    snapshot: Snapshot,
+    planned: Planned,
+    intervals: list[Interval] | None,
+    promoted: bool,
+    changed: bool,
+) -> TargetSnapshot:
+    fingerprint = snapshot.fingerprint
+    return TargetSnapshot(
+        model=snapshot.name,
+        fingerprint="-".join(
+            (
+                fingerprint.data_hash,
+                fingerprint.metadata_hash,
+                fingerprint.parent_data_hash,
+                fingerprint.parent_metadata_hash,
+            )
+        ),
+        category=category_of(snapshot) if changed else None,
+        preview=not planned.deployable.is_representative(snapshot),
+        promoted=promoted,
+        start=times.iso(intervals[0][0]) if intervals else None,
+        end=times.iso(intervals[-1][1]) if intervals else None,
+    )
+
+
+def _statements(statements: EnvironmentStatements) -> StatementIdentity:
+    environment = {name: item.payload for name, item in statements.python_env.items()}
+    macros = statements.jinja_macros.data_hash_values if statements.jinja_macros else []
+    text = json.dumps([environment, list(macros)], sort_keys=True, default=str)
+    return StatementIdentity(
+        before_all=list(statements.before_all),
+        after_all=list(statements.after_all),
+        python_env_sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )

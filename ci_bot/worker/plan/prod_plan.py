@@ -1,0 +1,185 @@
+"""The same head planned read-only against prod: what a merge would do, or why it would fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.snapshot import Snapshot, SnapshotId, merge_intervals
+from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
+
+from ci_bot.contracts.documents.plan import Backfill, Cost, Gap, ProdPlan
+from ci_bot.secrets.cutting import shortened
+from ci_bot.worker.plan import describe, first_build
+from ci_bot.worker.plan.planning import Interval, Planned
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import sentence
+
+Built = Mapping[SnapshotId, Sequence[Interval]]
+
+
+def plan_prod(
+    context: Any,
+    planned: Planned,
+    names: Names,
+    *,
+    built: Built,
+    estimate: Callable[[list[Backfill]], Cost],
+) -> ProdPlan:
+    """Plans prod without applying it.
+
+    Args:
+        built: What the PR environment gets. Its tables that prod will reuse are taken off what is
+            left for prod after an apply.
+        estimate: What work will cost.
+    """
+    try:
+        plan: Plan = context.plan_builder(
+            c.PROD,
+            skip_tests=True,
+            skip_linter=True,
+            forward_only=planned.flags.forward_only or None,
+            allow_destructive_models=planned.flags.allow_destructive or None,
+        ).build()
+    except NoChangesPlanError:
+        return ProdPlan(changes=0, backfill=[], would_fail=False)
+    except SQLMeshError as error:
+        failure = shortened(sentence(error), 4_000)
+        return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
+    diff = plan.context_diff
+    count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
+    if plan.uncategorized:
+        waiting = ", ".join(sorted(names.of(snapshot.name) for snapshot in plan.uncategorized))
+        return ProdPlan(
+            changes=count,
+            backfill=[],
+            would_fail=True,
+            failure=f"These changes have no category: {waiting}.",
+        )
+    as_prod = Planned(
+        plan=plan,
+        window=planned.window,
+        flags=planned.flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=planned.versions_in_prod,
+        restatements=plan.restatements,
+        notes=(),
+    )
+
+    def shown(intervals: Built) -> list[Backfill]:
+        return describe.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
+
+    missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+    whole = first_build.of_prod(as_prod, missing)
+    now = {s_id: missing[s_id] for s_id in missing if s_id in changed}
+    full = shown(whole)
+    return ProdPlan(
+        changes=count,
+        backfill=shown(_left(missing, _reused(planned, built))),
+        full_backfill=full,
+        # Describing a table takes a while, and nothing is built yet at a first review.
+        cost=estimate(full if now == whole else shown(now)),
+        lost=_lost(plan, whole, names),
+        forward_only_schema_changes=sorted(
+            names.of(snapshot.name)
+            for snapshot in plan.snapshots.values()
+            if _alters_prod_table(plan, snapshot)
+        ),
+        gaps=_gaps(plan, names),
+        would_fail=False,
+    )
+
+
+def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
+    """Whether a merge changes the columns of the table that prod has now.
+
+    SQLMesh runs the migration for every version that shares prod's table, metadata changes
+    included; most of them alter nothing. Views are replaced, not altered.
+    """
+    if not snapshot.is_model or snapshot.is_view or not snapshot.requires_schema_migration_in_prod:
+        return False
+    _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
+    if old is None or not old.is_model:
+        return False
+    before, after = old.model.columns_to_types, snapshot.model.columns_to_types
+    unknown = before is None or after is None
+    return not snapshot.is_metadata if unknown else before != after
+
+
+def _reused(planned: Planned, built: Built) -> dict[str, list[Interval]]:
+    """By model name, what the PR environment builds into tables that prod takes over."""
+    return {
+        s_id.name: list(intervals)
+        for s_id, intervals in built.items()
+        if planned.deployable.is_deployable(planned.snapshots[s_id])
+    }
+
+
+def _left(missing: Built, reused: Mapping[str, list[Interval]]) -> dict[SnapshotId, list[Interval]]:
+    left = {
+        s_id: subtract(list(intervals), reused.get(s_id.name, []))
+        for s_id, intervals in missing.items()
+    }
+    return {s_id: intervals for s_id, intervals in left.items() if intervals}
+
+
+def _lost(plan: Plan, whole: Built, names: Names) -> list[Gap]:
+    """Ranges that prod's table of a changed model holds, and that its new table will not.
+
+    A model without a `start` gets one interval in a new table, however long prod has been filling
+    the old one; a later `start` or an earlier `end` shorten it, too.
+    """
+    lost = []
+    for name, (new, old) in sorted(plan.context_diff.modified_snapshots.items()):
+        if not new.is_model or not old.is_model or not (new.is_incremental and old.is_incremental):
+            continue
+        if old.version_get_or_generate() == new.version_get_or_generate():
+            continue
+        gone = subtract(list(old.intervals), list(whole.get(new.snapshot_id, ())))
+        lost += [
+            Gap(model=names.of(name), start=times.iso(start), end=times.iso(end))
+            for start, end in merge_intervals(gone)
+        ]
+    return lost
+
+
+def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
+    """The parts of `wanted` that no interval of `built` covers; both half-open.
+
+    One sweep over both: five-minute intervals of some years are hundreds of thousands.
+    """
+    remaining: list[Interval] = []
+    covers = sorted(built)
+    next_cover = 0
+    for start, end in sorted(wanted):
+        # No later interval starts before this one.
+        while next_cover < len(covers) and covers[next_cover][1] <= start:
+            next_cover += 1
+        left, position = start, next_cover
+        while left < end and position < len(covers) and covers[position][0] < end:
+            covered_from, covered_to = covers[position]
+            if left < covered_from:
+                remaining.append((left, covered_from))
+            left = max(left, covered_to)
+            position += 1
+        if left < end:
+            remaining.append((left, end))
+    return remaining
+
+
+def _gaps(plan: Plan, names: Names) -> list[Gap]:
+    """Ranges that prod's table of a changed model lacks between intervals that it has."""
+    gaps = []
+    for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
+        if not old.is_model or not old.is_incremental:
+            continue
+        held = sorted(old.intervals)
+        for (_, end), (start, _) in pairwise(held):
+            if end < start:
+                gaps.append(Gap(model=names.of(name), start=times.iso(end), end=times.iso(start)))
+    return gaps

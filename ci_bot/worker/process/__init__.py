@@ -1,0 +1,1 @@
+"""The worker as a process: its request and answer, its signals, its environment."""

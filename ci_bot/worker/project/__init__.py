@@ -1,0 +1,1 @@
+"""Opening and loading a project, and the checks that need no plan."""

@@ -1,0 +1,176 @@
+"""Project checks of a review: the project's own linter, its formatter and its unit tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_bot.contracts.documents.plan import (
+    AuditsCheck,
+    Checks,
+    Finding,
+    FormatCheck,
+    LintCheck,
+    ProjectCheck,
+    TableDiffCheck,
+    TestsCheck,
+)
+from ci_bot.secrets.cutting import shortened
+from ci_bot.worker import compat
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.project.opening import Clock
+from ci_bot.worker.project.unit_tests import unit_tests, with_touched
+from ci_bot.worker.words.names import Names
+
+MAX_EVIDENCE = 1_000
+MAX_FORMATTED = 50
+LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
+
+
+def lint(context: Any, names: Names, repository: Path) -> LintCheck:
+    """Runs the project's own linter over every model, as `sqlmesh plan` would."""
+    if not any(config.linter.enabled for config in context.configs.values()):
+        return LintCheck(status="off")
+    violations = context.lint_models(raise_on_error=False)
+    findings = []
+    for violation in violations:
+        path = violation.model._path
+        error = violation.violation_type == "error"
+        line = violation.violation_range.start.line + 1 if violation.violation_range else None
+        findings.append(
+            Finding(
+                rule=violation.rule.name,
+                severity="blocker" if error else "low",
+                model=names.of(violation.model.fqn),
+                path=_relative(path, repository),
+                line=line,
+                evidence=shortened(violation.violation_msg, MAX_EVIDENCE),
+                clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
+            )
+        )
+    errors = sum(violation.violation_type == "error" for violation in violations)
+    warnings = len(violations) - errors
+    status: LintStatus = "failed" if errors else "warnings" if warnings else "passed"
+    return LintCheck(status=status, errors=errors, warnings=warnings, findings=findings)
+
+
+def _relative(path: Any, repository: Path) -> str | None:
+    if path is None:
+        return None
+    path = Path(path)
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
+
+
+def formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
+    """Which SQL files `sqlmesh format` would change; of `touched`, or of all where that is None.
+
+    Nothing is written. Formatting a file parses it anew, so that a pull request which touches
+    hundreds has the first of them checked, and says so.
+    """
+    nodes = {
+        path: node
+        for node in [*context.models.values(), *context.standalone_audits.values()]
+        if (path := node._path) is not None
+        and path.suffix == ".sql"
+        and node.formatting is not False
+        and (touched is None or path in touched)
+    }
+    files = sorted(nodes)
+    checked = files if touched is None else files[:MAX_FORMATTED]
+    unformatted, unknown = [], 0
+    for path in checked:
+        try:
+            if compat.needs_format(context, nodes[path]):
+                unformatted.append(str(_relative(path, repository)))
+        except Exception:
+            # SQLMesh's formatter refuses some files that its loader takes; a macro's, for example.
+            unknown += 1
+    return FormatCheck(
+        status="needs_format" if unformatted else "passed",
+        checked=len(checked) - unknown,
+        left_out=len(files) - len(checked) + unknown,
+        files=unformatted,
+    )
+
+
+def run_checks(
+    context: Any,
+    planned: Planned | None,
+    names: Names,
+    repository: Path,
+    clock: Clock,
+    *,
+    project: list[ProjectCheck],
+    changed_files: list[str] | None,
+) -> Checks:
+    """Every check that a review can make without touching the warehouse, `project` included."""
+    with clock.phase("lint"):
+        linted = lint(context, names, repository)
+    with clock.phase("format"):
+        touched = _touched(planned, changed_files, repository)
+        formatted = formatting(context, touched, repository)
+    with clock.phase("tests"):
+        tested = unit_tests(context, repository)
+        if tested.failures:
+            tested = with_touched(tested, context.models, changed_files, repository)
+    return Checks(
+        project=project,
+        formatting=formatted,
+        lint=linted,
+        tests=tested,
+        audits=audits(planned),
+        table_diff=TableDiffCheck(
+            status="not_run", not_run_because="The changed tables do not exist before an apply."
+        ),
+    )
+
+
+def _touched(
+    planned: Planned | None, changed_files: list[str] | None, repository: Path
+) -> set[Path]:
+    """The files of the diff, else those of the models that the plan changes directly."""
+    if changed_files is not None:
+        return {repository / name for name in changed_files}
+    direct = planned.plan.directly_modified if planned else ()
+    return {
+        path
+        for s_id in direct
+        if planned
+        and s_id in planned.snapshots
+        and (path := planned.snapshots[s_id].node._path) is not None
+    }
+
+
+def audits(planned: Planned | None) -> AuditsCheck:
+    """How many audits stand on the changed models; they need data, so a review cannot run them."""
+    blocking = non_blocking = 0
+    for snapshot in planned.changed if planned else ():
+        if not snapshot.is_model:
+            continue
+        for audit, arguments in snapshot.model.audits_with_args:
+            if _is_blocking(audit, arguments):
+                blocking += 1
+            else:
+                non_blocking += 1
+    return AuditsCheck(
+        status="not_run",
+        blocking=blocking,
+        non_blocking=non_blocking,
+        not_run_because="Audits read the data that an apply builds.",
+    )
+
+
+def _is_blocking(audit: Any, arguments: Any) -> bool:
+    """A model can turn a blocking audit into a warning with the argument `blocking`."""
+    override = arguments.get("blocking")
+    return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
+
+
+def not_run(reason: str) -> Checks:
+    """The checks of a project that could not be loaded: missing evidence, never success."""
+    return Checks(
+        lint=LintCheck(status="not_run"),
+        tests=TestsCheck(status="not_run", not_run_because=reason),
+        audits=AuditsCheck(status="not_run", not_run_because=reason),
+        table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
+    )

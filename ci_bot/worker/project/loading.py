@@ -1,0 +1,87 @@
+"""Loading a project's models, and finding everything that keeps them from being loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.base import Failure
+from ci_bot.errors import BotError
+from ci_bot.worker import compat
+from ci_bot.worker.words.causes import unit_of
+from ci_bot.worker.words.problems import NotLoaded, failure_of
+
+HINT = "Correct it and push; `sqlmesh info` shows the same locally."
+# Each round loads the project once more, without the files that failed so far.
+MAX_ROUNDS = 10
+MAX_FAILURES = 1_000
+
+
+def load(context: Any, phase: AbstractContextManager[None], repository: Path) -> None:
+    """Loads models, macros, audits and tests into `context`.
+
+    Args:
+        phase: What measures the time.
+        repository: The root of the tree that the project lies in.
+
+    Raises:
+        NotLoaded: with the file, the line and the cause.
+    """
+    with phase, compat.registries_kept():
+        try:
+            context.load()
+        except BotError:
+            raise
+        except (Exception, SystemExit) as error:
+            unit = unit_of(error, repository)
+            raise NotLoaded([_failure(error, repository)], units=[unit] if unit else []) from error
+
+
+def every_failure(
+    first: NotLoaded,
+    repository: Path,
+    again: Callable[[Sequence[Path]], object],
+    *,
+    rounds: int = MAX_ROUNDS,
+) -> list[Failure]:
+    """All that keeps the project from being loaded, as far as it can be told apart.
+
+    SQLMesh stops at the first failure, and chance decides which is first: the files of a directory
+    have no order. To tell whether a failure is new, all of them have to be known.
+
+    Args:
+        again: Loads the project without some files; raises as `load` does.
+        rounds: How often that is done at most; one finds all models that do not parse.
+    """
+    found = {(failure.path, failure.message): failure for failure in first.failures}
+    ignored: list[Path] = []
+    units = list(first.units)
+    for _ in range(rounds):
+        fresh = [unit for unit in units if unit not in ignored]
+        if not fresh or len(found) >= MAX_FAILURES:
+            break
+        ignored += fresh
+        units = []
+        recorded: list[tuple[Path, BaseException]] = []
+        try:
+            with compat.model_failures(recorded):
+                again(ignored)
+        except NotLoaded as error:
+            units += error.units
+            more = [*error.failures]
+        except BotError:
+            break
+        else:
+            break
+        for path, problem in recorded:
+            units.append(path)
+            more.append(_failure(compat.load_error(path, problem), repository))
+        for failure in more:
+            found.setdefault((failure.path, failure.message), failure)
+    return list(found.values())[:MAX_FAILURES]
+
+
+def _failure(error: BaseException, repository: Path) -> Failure:
+    return failure_of(error, stage="load", repository=repository, hint=HINT)

@@ -1,0 +1,153 @@
+"""A project's unit tests: run, and told why they fail and whose doing that may be."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.documents.plan import TestFailure, TestsCheck
+from ci_bot.worker.plan import drift
+from ci_bot.worker.project.unit_test_causes import cause
+from ci_bot.worker.words.problems import sentence
+
+NO_MESSAGE = "the test failed without a message"
+
+
+def unit_tests(context: Any, repository: Path) -> TestsCheck:
+    """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
+    return run(context, context.select_tests(), repository)
+
+
+def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
+    """Runs `tests`, which the context has loaded.
+
+    SQLMesh builds all tests before it runs the first, so that one broken definition stops them all;
+    then they are run one by one.
+    """
+    if not tests:
+        return TestsCheck(status="none")
+    results, broken = [], []
+    # Building a test changes its definition, and a second time that can fail.
+    bodies = [copy.deepcopy(test.body) for test in tests]
+    try:
+        results.append(_result(context, tests))
+    except Exception:
+        for test, body in zip(tests, bodies, strict=True):
+            test.body.clear()
+            test.body.update(body)
+            try:
+                results.append(_result(context, [test]))
+            except Exception as error:
+                broken.append(_broken(test, error, repository))
+    failures = broken + [
+        _failure(test, error[1], repository)
+        for result in results
+        for test, error in [*result.original_failures, *result.original_errors]
+    ]
+    return TestsCheck(
+        status="failed" if failures else "passed",
+        run=sum(int(result.testsRun) for result in results) + len(broken),
+        failed=len({(failure.path, failure.name) for failure in failures}),
+        seconds=round(sum(float(result.duration or 0.0) for result in results), 3),
+        failures=failures,
+    )
+
+
+def _result(context: Any, tests: Sequence[Any]) -> Any:
+    names = [test.fully_qualified_test_name for test in tests]
+    return context.test(tests=names, stream=io.StringIO())
+
+
+def _failure(test: Any, error: BaseException | None, repository: Path) -> TestFailure:
+    model = getattr(test, "model", None)
+    return TestFailure(
+        name=str(getattr(test, "test_name", test)),
+        model=str(model.name) if model else None,
+        path=_relative(getattr(test, "path", None), repository),
+        message=_message(error, repository),
+        cause=cause(_whole(error, repository)),
+    )
+
+
+def _broken(test: Any, error: Exception, repository: Path) -> TestFailure:
+    """A test that could not even be built."""
+    return TestFailure(
+        name=str(test.test_name),
+        model=str(test.model_name) or None,
+        path=_relative(test.path, repository),
+        message=_message(error, repository),
+        cause=cause(_whole(error, repository)),
+    )
+
+
+def _message(error: BaseException | None, repository: Path) -> str:
+    return _inside(sentence(error or RuntimeError(NO_MESSAGE)), repository)
+
+
+def _whole(error: BaseException | None, repository: Path) -> str:
+    """The whole message; its tables are read by their columns, so that no space may go."""
+    return _inside(str(error) if error else NO_MESSAGE, repository)
+
+
+def _inside(text: str, repository: Path) -> str:
+    return text.replace(f"{repository}/", "")
+
+
+def _relative(path: Any, repository: Path) -> str | None:
+    if path is None:
+        return None
+    path = Path(path)
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
+
+
+def with_touched(
+    check: TestsCheck,
+    models: Mapping[str, Any],
+    changed_files: Sequence[str] | None,
+    repository: Path,
+) -> TestsCheck:
+    """The same check; each failure says whether the pull request can have caused it."""
+    return check.model_copy(
+        update={
+            "failures": [
+                failure.model_copy(
+                    update={"touched": _touched(failure, models, changed_files, repository)}
+                )
+                for failure in check.failures
+            ]
+        }
+    )
+
+
+def _touched(
+    failure: TestFailure,
+    models: Mapping[str, Any],
+    changed_files: Sequence[str] | None,
+    repository: Path,
+) -> bool | None:
+    """Whether the test's file, its model, one that it reads, or code for all of them changed."""
+    if changed_files is None:
+        return None
+    if failure.path in changed_files or any(_is_code(path) for path in changed_files):
+        return True
+    tested = next((m for m in models.values() if str(m.name) == failure.model), None)
+    if tested is None:
+        return None
+    changed = {str(repository / path) for path in changed_files}
+    pending, seen = [tested.fqn], set()
+    while pending:
+        name = pending.pop()
+        if name in seen or name not in models:
+            continue
+        seen.add(name)
+        if changed & drift.files_of(models[name]):
+            return True
+        pending.extend(models[name].depends_on)
+    return False
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith(".py") or drift.reaches_every_model(path)

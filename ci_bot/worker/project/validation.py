@@ -1,0 +1,231 @@
+"""A project and its surroundings, part by part: what a review and a doctor both look at.
+
+Nothing here starts Spark or changes anything. The parts are those of a project validation report:
+versions, configuration, directories, connections, state.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import sqlmesh
+from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
+from sqlmesh.core.config.connection import SparkConnectionConfig
+
+from ci_bot.contracts.base import Versions
+from ci_bot.contracts.documents.plan import (
+    CheckStatus,
+    FormatCheck,
+    LintCheck,
+    ProjectCheck,
+    TestsCheck,
+)
+from ci_bot.worker import compat
+from ci_bot.worker.project import opening
+from ci_bot.worker.project.opening import OpenProject, Place, StateFacts
+
+_PYSPARK = "3.5."
+_SHOWN = 5
+# What SQLMesh reads from. Only models are needed; the others are worth knowing of.
+_DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
+_SOURCES = (".sql", ".py", ".csv", ".yaml", ".yml")
+
+
+def versions(found: Versions) -> ProjectCheck:
+    """Whether this release was tested with what is installed."""
+    shown = f"Python {platform.python_version()}, SQLMesh {found.sqlmesh}, "
+    shown += f"PySpark {found.pyspark or 'not installed'}"
+    status: CheckStatus = "ok"
+    fix = None
+    if found.pyspark is None:
+        status, fix = "fail", "Install it beside SQLMesh: `pip install 'pyspark>=3.5,<3.6'`."
+    elif not sqlmesh.__version__.startswith(compat.SUPPORTED):
+        known = " and ".join(f"{version}.*" for version in compat.SUPPORTED)
+        status = "warn"
+        fix = f"This release was tested with SQLMesh {known}. Pin that in `requirements`."
+    elif not found.pyspark.startswith(_PYSPARK):
+        status = "warn"
+        fix = "This release was tested with PySpark 3.5. Pin that in `requirements`."
+    return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
+
+
+def configuration(context: Any, place: Place) -> ProjectCheck:
+    """A configuration that got as far as a context is valid."""
+    gateway = context.selected_gateway or "the only one"
+    names = ", ".join(opening.shown(path, place) for path in place.projects)
+    return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
+
+
+def directories(place: Place) -> ProjectCheck:
+    """Which of SQLMesh's directories hold anything; a project without models is worth a warning."""
+    counts = dict.fromkeys(_DIRECTORIES, 0)
+    for path in place.projects:
+        for name in _DIRECTORIES:
+            folder = path / name
+            counts[name] += sum(
+                file.suffix in _SOURCES and not file.name.startswith("__")
+                for file in (folder.rglob("*") if folder.is_dir() else ())
+            )
+    held = [
+        f"{name}/ {count} {'file' if count == 1 else 'files'}"
+        for name, count in counts.items()
+        if count
+    ]
+    empty = [f"{name}/" for name, count in counts.items() if not count]
+    message = ", ".join(held) or "no models, seeds, audits, tests or macros"
+    if held and empty:
+        message += f"; nothing in {', '.join(empty)}"
+    if not counts["models"]:
+        fix = "Set the input `project` to the directory that holds `models/`."
+    elif not counts["tests"]:
+        fix = "Add unit tests: `sqlmesh create_test MODEL --query ...` writes the first one."
+    else:
+        return ProjectCheck(name="directories", status="ok", message=message)
+    return ProjectCheck(name="directories", status="warn", message=message, fix=fix)
+
+
+def suffix_target(context: Any) -> ProjectCheck | None:
+    """Only one of SQLMesh's three is worth a line."""
+    if context.config.environment_suffix_target is not EnvironmentSuffixTarget.CATALOG:
+        return None
+    return ProjectCheck(
+        name="suffix target",
+        status="fail",
+        message="`environment_suffix_target: catalog` does not work on Spark, which cannot create "
+        "or drop catalogs.",
+        fix="Use `schema` (the default) or `table`.",
+    )
+
+
+def is_spark(context: Any) -> bool:
+    """Whether the selected gateway's engine is Spark."""
+    return isinstance(context.config.get_connection(context.gateway), SparkConnectionConfig)
+
+
+def connection(context: Any) -> ProjectCheck:
+    """The warehouse's engine, as configured. Nobody is asked."""
+    engine = context.config.get_connection(context.gateway).type_
+    if is_spark(context):
+        catalog = compat.default_catalog(context)
+        message = f"{engine}, default catalog {catalog}"
+        return ProjectCheck(name="connection", status="ok", message=message)
+    return ProjectCheck(
+        name="connection",
+        status="fail",
+        message=f"The gateway's engine is {engine}, and plans are applied on Spark here.",
+        fix="Choose a gateway whose connection has `type: spark`.",
+    )
+
+
+def state(context: Any, *, exists: bool, facts: StateFacts) -> ProjectCheck:
+    """The state database that was opened, or that there is none yet."""
+    if not exists:
+        return ProjectCheck(
+            name="state",
+            status="warn",
+            message=f"There is no SQLMesh state ({facts.engine}) yet.",
+            fix="Build prod with `sqlmesh plan`; until then a review shows everything as new.",
+        )
+    shown = f"{facts.engine}, schema version {facts.schema_version}, "
+    shown += f"written by SQLMesh {facts.sqlmesh_version}"
+    if isinstance(compat.state_connection(context.config, context.gateway), DuckDBConnectionConfig):
+        return ProjectCheck(
+            name="state",
+            status="warn",
+            message=f"{shown}; one run at a time can open it",
+            fix="A state that several runs share belongs on a server such as PostgreSQL.",
+        )
+    return ProjectCheck(name="state", status="ok", message=shown)
+
+
+def of_project(opened: OpenProject, place: Place, found: Versions) -> list[ProjectCheck]:
+    """The parts that a review looks at, in the order in which they depend on each other."""
+    context = opened.context
+    suffix = suffix_target(context)
+    if opened.base_failures:
+        about_state = ProjectCheck(
+            name="state",
+            status="not_run",
+            message="Not opened: the base branch's project should stand for prod, and does not "
+            "load.",
+        )
+    elif opened.baseline == "base-branch":
+        about_state = ProjectCheck(
+            name="state",
+            status="not_run",
+            message="Not opened: the base branch's project stands for prod.",
+        )
+    else:
+        exists = opened.baseline == "state"
+        about_state = state(context, exists=exists, facts=opened.state)
+    return [
+        versions(found),
+        configuration(context, place),
+        directories(place),
+        *([suffix] if suffix else []),
+        connection(context),
+        about_state,
+    ]
+
+
+def lint_line(check: LintCheck) -> ProjectCheck:
+    """The linter's result in a line."""
+    if check.status == "off":
+        return ProjectCheck(
+            name="lint",
+            status="warn",
+            message="the project's linter is off",
+            fix="Switch it on: `linter: {enabled: true, rules: ALL}` in the configuration.",
+        )
+    named = [f"{finding.rule} in {finding.model}" for finding in check.findings]
+    return _line(
+        "lint",
+        failing=check.errors > 0,
+        warning=check.warnings > 0,
+        message=f"{check.errors} errors, {check.warnings} warnings",
+        named=named,
+        fix="`sqlmesh lint` shows each with its place.",
+    )
+
+
+def tests_line(check: TestsCheck) -> ProjectCheck:
+    """The unit tests' result in a line. None at all is no success."""
+    if check.status == "none":
+        return ProjectCheck(
+            name="unit tests",
+            status="warn",
+            message="there are none",
+            fix="`sqlmesh create_test MODEL --query ...` writes the first one.",
+        )
+    return _line(
+        "unit tests",
+        failing=check.status == "failed",
+        warning=check.status == "not_run",
+        message=f"{check.failed} of {check.run} failed",
+        named=[failure.name for failure in check.failures],
+        fix="`sqlmesh test` shows what they expected.",
+    )
+
+
+def format_line(check: FormatCheck) -> ProjectCheck:
+    """What `sqlmesh format` would change, in a line."""
+    return _line(
+        "format",
+        failing=False,
+        warning=check.status != "passed",
+        message=f"{len(check.files)} of {check.checked} files need formatting",
+        named=check.files,
+        fix="Run `sqlmesh format`.",
+    )
+
+
+def _line(
+    name: str, *, failing: bool, warning: bool, message: str, named: list[str], fix: str
+) -> ProjectCheck:
+    shown = f"{message}: {', '.join(named[:_SHOWN])}" if named else message
+    if len(named) > _SHOWN:
+        shown += f" and {len(named) - _SHOWN} more"
+    if not failing and not warning:
+        return ProjectCheck(name=name, status="ok", message=shown)
+    return ProjectCheck(name=name, status="fail" if failing else "warn", message=shown, fix=fix)

@@ -1,0 +1,1 @@
+"""What a review is told: facts and findings, without changing anything."""

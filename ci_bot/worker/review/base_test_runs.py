@@ -1,0 +1,70 @@
+"""The unit tests of the base branch that fail in the pull request: did they fail before?
+
+In a process of its own, so that no code of the pull request is loaded beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.base_tests import BaseTests, TestName, TestOutcome
+from ci_bot.contracts.messages import BaseTestsAsk
+from ci_bot.worker import compat
+from ci_bot.worker.process import search_path
+from ci_bot.worker.project import opening, unit_tests
+from ci_bot.worker.project.loading import load
+from ci_bot.worker.review.reviewing import Ports, place_of
+
+
+def base_tests(ask: BaseTestsAsk, ports: Ports) -> BaseTests:
+    """Runs the tests that are asked for, without state and without a plan.
+
+    Raises:
+        BadInput: the base branch's configuration cannot be read.
+        NotLoaded: its project does not load.
+    """
+    base = Path(ask.base_repository)
+    search_path.move(ask.workplace.python_path, Path(ask.workplace.repository), base)
+    place = place_of(ask, ask.projects, cache_name="base-tests", root=base)
+    configs, _ = opening.configure(
+        place, ports.on_spark_start, clock=ports.clock, read=compat.read_configs_without_state
+    )
+    context = opening.new_context(configs, place)
+    compat.give_state(
+        context, compat.throwaway_state(place.scratch_dir / "base-tests.duckdb", context)
+    )
+    compat.merge_nothing_from_state(context)
+    load(context, ports.clock.phase("load"), place.repository)
+    ports.progress("tests", f"running {len(ask.tests)} unit tests on the base branch")
+    chosen = {name: _of(context, name, place.repository) for name in ask.tests}
+    check = unit_tests.run(
+        context, [test for test in chosen.values() if test is not None], place.repository
+    )
+    failed = {(failure.path, failure.name) for failure in check.failures}
+    return BaseTests(
+        outcomes=[
+            TestOutcome(
+                path=name.path,
+                name=name.name,
+                result="absent"
+                if test is None
+                else "failed"
+                if (_path(test, place.repository), test.test_name) in failed
+                else "passed",
+            )
+            for name, test in chosen.items()
+        ]
+    )
+
+
+def _of(context: Any, wanted: TestName, repository: Path) -> Any:
+    """The test on the base branch: in the same file, else of the same name in another one."""
+    named = [test for test in context.select_tests() if test.test_name == wanted.name]
+    same = [test for test in named if _path(test, repository) == wanted.path]
+    return next(iter(same or named), None)
+
+
+def _path(test: Any, repository: Path) -> str | None:
+    path = Path(test.path)
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

@@ -1,0 +1,365 @@
+"""A review: what would change, read-only, with Spark asleep."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+import sqlmesh
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
+from sqlmesh.utils.errors import SQLMeshError
+
+import ci_bot
+from ci_bot.contracts.base import Versions
+from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
+from ci_bot.contracts.documents.report import Project, ReviewFacts
+from ci_bot.contracts.messages import ReviewAsk
+from ci_bot.errors import BadInput
+from ci_bot.worker import compat
+from ci_bot.worker.plan import describe, first_build, planning, prod_plan
+from ci_bot.worker.plan.drift import Drift
+from ci_bot.worker.plan.planning import Interval, Planned, Wish
+from ci_bot.worker.plan.short_window import short_window
+from ci_bot.worker.plan.stage_list import describe_stages
+from ci_bot.worker.process import load_trace
+from ci_bot.worker.project import baseline, checks, opening, validation
+from ci_bot.worker.project.opening import Clock, OpenProject, Place
+from ci_bot.worker.records import history, ownership
+from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.review.rule_inputs import rule_inputs
+from ci_bot.worker.rules import column_changes, find
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import NotLoaded, failure_of
+
+Report = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a review needs from its surroundings."""
+
+    clock: Clock
+    progress: Report
+    on_spark_start: Callable[[], None]
+
+
+def place_of(
+    ask: Any, projects: list[str], cache_name: str = "", root: Path | None = None
+) -> Place:
+    """The directories of a run, from its request; `root` is another tree than the checkout's."""
+    workplace = ask.workplace
+    cache = Path(workplace.cache_dir)
+    return Place(
+        projects=tuple(Path(path) for path in projects),
+        repository=root or Path(workplace.repository),
+        cache_dir=cache / cache_name if cache_name else cache,
+        scratch_dir=Path(workplace.scratch_dir),
+        gateway=ask.gateway,
+        own=workplace.own,
+        python_path=tuple(workplace.python_path),
+    )
+
+
+def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
+    """Plans the project against prod and describes what it found.
+
+    Raises:
+        BotError: bad input, a state that cannot be used, a lock.
+        NotLoaded: the project does not load.
+        SQLMeshError: SQLMesh refuses to plan it.
+    """
+    opened = open_for_review(ask, ports)
+    context = opened.context
+    names = Names(context.default_catalog, context.default_dialect)
+    repository = Path(ask.workplace.repository)
+    clock = ports.clock
+    ports.progress("plan", f"planning {len(context.models)} models against prod")
+    wish = Wish(
+        environment=ask.environment,
+        flags=ask.flags,
+        start=ask.start,
+        end=ask.end,
+        execution_time=ask.execution_time,
+    )
+    with clock.phase("plan"):
+        planned = _plan(opened, wish, repository)
+    facts = _Facts(opened, planned, names, repository, ask, clock, wish)
+    with clock.phase("describe"):
+        described = facts.plan_parts()
+    ports.progress("checks", "running the linter and the unit tests")
+    place, stamp = place_of(ask, ask.projects), versions(opened)
+    checked = checks.run_checks(
+        context,
+        planned,
+        names,
+        repository,
+        clock,
+        project=validation.of_project(opened, place, stamp),
+        changed_files=ask.changed_files,
+    )
+    with clock.phase("rules"):
+        found = find(
+            rule_inputs(opened, planned, facts.drift, ask, config_before=opened.config_before)
+        )
+    with clock.phase("prod plan"):
+        merged = facts.prod_plan()
+    return ReviewFacts(
+        project=Project(
+            paths=[opening.shown(path, place) for path in place.projects],
+            gateway=context.selected_gateway,
+            dialect=context.default_dialect,
+            models=len(context.models),
+        ),
+        environment=ask.environment,
+        baseline=opened.baseline,
+        prod_plan=merged,
+        findings=found,
+        checks=checked,
+        environment_now=facts.environment_now(),
+        notes=facts.notes(),
+        versions=stamp,
+        timings=dict(clock.phases),
+        base_failures=list(opened.base_failures),
+        **described,
+    )
+
+
+def open_for_review(ask: ReviewAsk, ports: Ports) -> OpenProject:
+    """Opens the project on the baseline that was asked for. What `auto` means, the bot decides.
+
+    Raises:
+        BadInput, Refused: the configuration or the state cannot be used.
+        NotLoaded: the project does not load.
+    """
+    place = place_of(ask, ask.projects)
+    if ask.baseline != "base-branch":
+        return opening.open_project(
+            place, write=False, clock=ports.clock, on_spark_start=ports.on_spark_start
+        )
+    if ask.base_repository is None:
+        raise BadInput(
+            "A review against the base branch needs the base commit, which the checkout lacks.",
+            hint="Check out with `fetch-depth: 2`, so that the merge commit has its first parent.",
+            reason_code="no_base",
+        )
+    base = place_of(ask, ask.base_projects, cache_name="base", root=Path(ask.base_repository))
+    execution = (
+        times.milliseconds(ask.execution_time) if ask.execution_time else times.now_milliseconds()
+    )
+    return baseline.open_on_base(
+        place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start
+    )
+
+
+def _plan(opened: OpenProject, wish: Wish, repository: Path) -> Planned | None:
+    """The plan; a failure where the base branch fails too is told together with the base's."""
+    try:
+        return planning.plan_against_prod(opened.context, wish)
+    except SQLMeshError as error:
+        if not opened.base_failures:
+            raise
+        failure = failure_of(error, stage="plan", repository=repository)
+        raise NotLoaded([failure], base=opened.base_failures) from error
+
+
+@dataclass
+class _Facts:
+    """The parts of the answer that are computed from one plan."""
+
+    opened: OpenProject
+    planned: Planned | None
+    names: Names
+    repository: Path
+    ask: ReviewAsk
+    clock: Clock
+    wish: Wish
+
+    @cached_property
+    def drift(self) -> Drift:
+        if self.planned is None:
+            return Drift(None)
+        return Drift.of(self.planned, self.ask.changed_files, self.repository, load_trace.opened())
+
+    def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
+        """Column changes of a model, with the models that still read what is gone."""
+        models = self.opened.context.models
+        readers: dict[str, list[Any]] = {}
+        for model in models.values():
+            for parent in model.depends_on:
+                readers.setdefault(parent, []).append(model)
+
+        def columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
+            if old is None or not new.is_model or not old.is_model:
+                return []
+            found = column_changes(old.node, new.node, readers.get(new.name, ()))
+            return [
+                change.model_copy(update={"readers": [self.names.of(r) for r in change.readers]})
+                for change in found
+            ]
+
+        return columns
+
+    def plan_parts(self) -> dict[str, Any]:
+        """Everything that the plan gives; the stages last, because they change its snapshots."""
+        planned = self.planned
+        if planned is None:
+            return _no_plan()
+        uncategorized = bool(planned.plan.uncategorized)
+        work = describe.work_left(planned, self.names)
+        parts: dict[str, Any] = {
+            "identity": None
+            if uncategorized or self.opened.baseline == "base-branch"
+            else planning.identity_of(
+                self.opened.context,
+                planned,
+                state_schema_version=self.opened.state.schema_version,
+                repository=self.repository,
+            ),
+            "changes": describe.changes(
+                planned,
+                self.names,
+                repository=self.repository,
+                columns=self._columns(),
+                is_from_base=self.drift.is_from_base,
+            ),
+            "backfill": describe.backfill(
+                planned, self._built, self.names, reused=lambda snapshot: True
+            ),
+            "work": work,
+            "restatements": describe.restatements(planned, self.names),
+            "statements": describe.statements(planned),
+            "lineage": describe.lineage(planned, self.names),
+            "cost": self._cost(work),
+            "short_window": short_window(
+                planned,
+                self.wish,
+                self._built,
+                self.names,
+                previews=compat.previews_forward_only(self.opened.context),
+            ),
+        }
+        parts["stages"] = (
+            []
+            if uncategorized
+            else describe_stages(planning.stages_of(self.opened.context, planned), self.names)
+        )
+        return parts
+
+    def _cost(self, work: list[Backfill]) -> Cost:
+        price = self.ask.executor_hour_price
+        if self.opened.baseline != "state":
+            return history.estimate(work, [], hour_price=price)
+        return history.of_work(work, self._ledger, hour_price=price)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(compat.state_adapter(self.opened.context))
+
+    @cached_property
+    def _built(self) -> dict[SnapshotId, list[Interval]]:
+        """What the environment gets. Asked for before the stages, which change the snapshots."""
+        return first_build.of_environment(self.planned) if self.planned else {}
+
+    def prod_plan(self) -> ProdPlan | None:
+        """What a merge would do."""
+        if self.planned is None:
+            return None
+        return prod_plan.plan_prod(
+            self.opened.context,
+            self.planned,
+            self.names,
+            built=self._built,
+            estimate=self._cost,
+        )
+
+    def environment_now(self) -> str | None:
+        """How the plan differs from what the environment holds already."""
+        stored = self.opened.context.state_reader.get_environment(self.ask.environment)
+        if stored is None or self.opened.baseline != "state":
+            return None
+        held = {info.name: info.snapshot_id for info in stored.promoted_snapshots}
+        wanted = (
+            {
+                info.name: info.snapshot_id
+                for info in self.planned.plan.environment.promoted_snapshots
+            }
+            if self.planned
+            else {}
+        )
+        different = sum(held.get(name) != s_id for name, s_id in wanted.items())
+        gone = len(held.keys() - wanted.keys())
+        if not different and not gone:
+            return f"{self.ask.environment} already holds exactly this plan's models."
+        return (
+            f"{self.ask.environment} exists: {different} of its views would change and {gone} "
+            "would be removed."
+        )
+
+    def notes(self) -> list[str]:
+        notes = list(self.planned.notes) if self.planned else []
+        if self.opened.baseline == "empty":
+            notes.append("There is no prod yet: everything is new.")
+        elif self.opened.base_failures:
+            notes.append(
+                "The base branch does not load, so there was nothing to compare with: every model "
+                "counts as new."
+            )
+        elif self.opened.baseline == "base-branch" and not self.opened.has_prod:
+            notes.append("The base branch has no SQLMesh project here: everything is new.")
+        elif self.opened.baseline == "base-branch":
+            notes.append(
+                "Compared with the base branch's project, not with prod's state: nothing is known "
+                "of prod's data, and this plan can be applied only after a review with state. "
+                "Intervals are counted as if prod were built from each model's start up to now."
+            )
+        elif not self.opened.has_prod:
+            notes.append("The state holds no prod environment yet: everything is new.")
+        else:
+            stored = self.opened.context.state_reader.get_environment(self.ask.environment)
+            row = self._ledger.get(self.ask.environment)
+            refused = ownership.refusal(self.ask.environment, self.ask.owner, row, stored)
+            if refused is not None:
+                notes.append(f"{refused.message} So an apply will be refused.")
+        if self.opened.spark_started:
+            notes.append("Spark was started for this review.")
+        return notes
+
+
+def _no_plan() -> dict[str, Any]:
+    return {
+        "identity": None,
+        "changes": [],
+        "backfill": [],
+        "work": [],
+        "restatements": [],
+        "statements": [],
+        "lineage": Lineage(),
+        "cost": history.estimate([], []),
+        "stages": [],
+    }
+
+
+def versions(opened: OpenProject | None) -> Versions:
+    """What computed the answer. PySpark's version is read without importing it."""
+    from importlib import metadata
+
+    try:
+        pyspark: str | None = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        pyspark = None
+    return Versions(
+        ci_bot=ci_bot.__version__,
+        python=platform.python_version(),
+        sqlmesh=sqlmesh.__version__,
+        sqlglot=sqlglot.__version__,
+        pyspark=pyspark,
+        state_schema=opened.state.schema_version if opened else None,
+        state_sqlmesh=opened.state.sqlmesh_version if opened else None,
+        state_engine=opened.state.engine if opened else None,
+    )

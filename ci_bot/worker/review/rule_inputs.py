@@ -1,0 +1,101 @@
+"""Both sides of a change as the rules want them, taken from an opened project and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.messages import ReviewAsk
+from ci_bot.worker.plan.describe import change_type, statements
+from ci_bot.worker.plan.drift import Drift
+from ci_bot.worker.plan.planning import Planned, category_of
+from ci_bot.worker.project.opening import OpenProject
+from ci_bot.worker.rules import RuleInputs, reading
+from ci_bot.worker.rules.config_facts import ConfigFacts
+from ci_bot.worker.statements.plan_statements import judge_plan
+
+
+def rule_inputs(
+    opened: OpenProject,
+    planned: Planned | None,
+    drift: Drift,
+    ask: ReviewAsk,
+    *,
+    config_before: ConfigFacts | None = None,
+) -> RuleInputs:
+    """What `rules.find` is given for this review.
+
+    Without a plan (nothing changed for SQLMesh) the models are the same on both sides; a password
+    in the configuration or a removed linter is a change all the same, and is found in the files.
+    """
+    context = opened.context
+    repository = Path(ask.workplace.repository)
+    after: dict[str, Any] = dict(context.models)
+    before = _models_before(opened, planned, after)
+    kinds = {s.name: change_type(planned, s) for s in planned.changed} if planned else {}
+    removed = _removed(planned)
+    return RuleInputs(
+        before=before,
+        after=after,
+        repository=repository,
+        projects=tuple(_relative(Path(path), repository) for path in ask.projects),
+        added=_named(kinds, "added"),
+        removed=frozenset(removed),
+        direct=_named(kinds, "direct"),
+        indirect=_named(kinds, "indirect"),
+        metadata=_named(kinds, "metadata"),
+        categories={s.name: category_of(s) for s in planned.changed} if planned else {},
+        changed_files=tuple(ask.changed_files) if ask.changed_files is not None else None,
+        files_before=reading.before(ask.before_dir, ask.unread_files),
+        files_after=reading.after(ask.workplace, ask.unread_files),
+        config_before=config_before,
+        config_after=ConfigFacts.of(context.config),
+        statements=_statements(planned),
+        judged=tuple(judge_plan(context, planned)) if planned else (),
+        readers=_readers(after),
+        default_dialect=context.default_dialect or "",
+        from_base=frozenset(
+            name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)
+        ),
+    )
+
+
+def _models_before(
+    opened: OpenProject, planned: Planned | None, after: Mapping[str, Any]
+) -> dict[str, Any]:
+    if planned is None:
+        return dict(after)
+    diff = planned.plan.context_diff
+    added = {s_id.name for s_id in diff.added}
+    found = {name: model for name, model in after.items() if name not in added}
+    found |= {name: old.node for name, (_, old) in diff.modified_snapshots.items() if old.is_model}
+    stored = opened.context.state_reader.get_snapshots(diff.removed_snapshots.values())
+    found |= {snapshot.name: snapshot.node for snapshot in stored.values() if snapshot.is_model}
+    return found
+
+
+def _removed(planned: Planned | None) -> list[str]:
+    if planned is None:
+        return []
+    return [info.name for info in planned.plan.context_diff.removed_snapshots.values()]
+
+
+def _named(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
+    return frozenset(name for name, kind in kinds.items() if kind == wanted)
+
+
+def _statements(planned: Planned | None) -> tuple[tuple[str, str, str], ...]:
+    return tuple((s.when, s.sql, s.change) for s in statements(planned)) if planned else ()
+
+
+def _readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
+    readers: dict[str, set[str]] = {}
+    for name, model in models.items():
+        for parent in model.depends_on:
+            readers.setdefault(parent, set()).add(name)
+    return readers
+
+
+def _relative(path: Path, repository: Path) -> str:
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)

@@ -1,0 +1,1 @@
+"""SQL as it stands in files, before anything is rendered."""

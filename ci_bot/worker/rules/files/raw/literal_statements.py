@@ -1,0 +1,52 @@
+"""What the statements in changed files do, by what literally stands there.
+
+The plan's own statements are judged where the project was loaded, rendered and in full. That
+judgement is worth nothing where code of the pull request ran beside it; this one was made before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.worker.rules.files.raw.dialects import dialects_of
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.statements import CODE, STATEMENT
+from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.text.raw import of_file
+
+
+def written(inputs: RuleInputs) -> Iterator[Sight]:
+    """Statements that a change adds to a file, and that do something to others."""
+    for path in inputs.changed_files or ():
+        if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
+            continue
+        after = inputs.text_after(path)
+        new = _blockers(inputs, path, after)
+        if after is None or not new:
+            continue
+        old = {_key(item) for item in _blockers(inputs, path, inputs.text_before(path))}
+        for item in new:
+            if _key(item) not in old:
+                words = item.statement.source.split()
+                yield Sight(
+                    CODE if item.effect.action == "code" else STATEMENT,
+                    f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
+                    "the statement is gone, or a person has run it once instead",
+                    severity="blocker",
+                    model_name=item.statement.model,
+                    path=path,
+                    line=line_of(after, (" ".join(words[:3]), " ".join(words[:2]), *words[:1])),
+                )
+
+
+def _blockers(inputs: RuleInputs, path: str, text: str | None) -> list[Judged]:
+    if text is None:
+        return []
+    reading = of_file(path, text, dialects_of(inputs, path)[0])
+    return [item for item in reading.judged if item.severity == "blocker"]
+
+
+def _key(item: Judged) -> tuple[str, str, str]:
+    return item.statement.slot, item.statement.source, item.said

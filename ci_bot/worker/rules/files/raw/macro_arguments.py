@@ -1,0 +1,177 @@
+"""Arguments of macros that SQLMesh would run as Python, found in the text of the changed files.
+
+The text is parsed with SQLMesh's own parser, and nothing is rendered: of every argument, and of
+every part of one that a macro could take out of it, the Python is made as SQLMesh makes it, and
+judged (`macro_code`). SQL in strings, which `@SQL` and others parse, is looked into as well.
+What macros make only while they run is judged when it is evaluated (`compat/macros.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlmesh.core import dialect as d
+from sqlmesh.core.macros import MacroDialect
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.worker.project.macro_code import objection
+from ci_bot.worker.rules.files.raw.dialects import dialects_of
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.yaml_text import load
+
+PYTHON = rule("macro-runs-python", "SQL in a macro runs as Python", "blocker", "project")
+
+_YAML = frozenset({".yaml", ".yml"})
+# `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
+# with variables alone need not be parsed.
+_MACRO = re.compile(
+    r"""@ (?:\s | /\*.*?\*/ | --[^\n]*\n)*
+    (?: ['"`\[] | [\w@{}$.]+ (?:\s | /\*.*?\*/ | --[^\n]*\n)* \( )""",
+    re.DOTALL | re.VERBOSE,
+)
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+# The parser meets text that nobody has checked, and not all that it raises is an error of its own.
+_UNPARSED = (
+    *(SqlglotError, SQLMeshError, RecursionError),
+    *(ValueError, AttributeError, KeyError, TypeError, IndexError),
+)
+_DEEPEST = 3
+# Parts of arguments that are judged in one file; a file with more is judged when it is rendered.
+_MOST_PARTS = 20_000
+
+
+def evaluated(inputs: RuleInputs) -> Iterator[Sight]:
+    """Arguments, in files that the change adds or edits, that hold more than SQL."""
+    for path in inputs.changed_files or ():
+        suffix = PurePosixPath(path).suffix.lower()
+        if suffix != ".sql" and suffix not in _YAML:
+            continue
+        new = _seen(inputs, path, inputs.text_after(path))
+        if not new:
+            continue
+        old = {(sql, why) for sql, why, _ in _seen(inputs, path, inputs.text_before(path))}
+        told: set[tuple[str, int]] = set()
+        for sql, why, line in new:
+            if (sql, why) not in old and (why, line) not in told:
+                told.add((why, line))
+                yield Sight(
+                    PYTHON,
+                    f"SQLMesh evaluates arguments of macros as Python, and in this one {why}. "
+                    "Whoever loads this branch runs it.",
+                    "the argument is plain SQL",
+                    path=path,
+                    line=line,
+                )
+
+
+def _seen(inputs: RuleInputs, path: str, text: str | None) -> list[tuple[str, str, int]]:
+    """(the argument as SQL, why, its line) of everything in a file that would run as Python."""
+    if text is None or not _MACRO.search(text):
+        return []
+    pieces = _strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
+    return [
+        (sql, why, _line(text, sql))
+        for piece in pieces
+        for sql, why in _objections(piece, dialects_of(inputs, path))
+    ]
+
+
+def _strings(text: str) -> list[str]:
+    """The texts of a YAML file that may be SQL with macros."""
+    found: list[str] = []
+    todo: list[Any] = [load(_JINJA.sub(" ", text))]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, str) and _MACRO.search(value):
+            found.append(value)
+    return found
+
+
+def _objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """(the argument as SQL, why) of everything that would run as Python."""
+    left = [_MOST_PARTS]
+    for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
+        for expression in _parsed(text, dialect):
+            yield from _in_tree(expression, dialect, left, 0)
+
+
+def _parsed(text: str, dialect: str) -> list[Any]:
+    try:
+        return list(d.parse(text, default_dialect=dialect or None))
+    except _UNPARSED:
+        return []
+
+
+def _in_tree(tree: Any, dialect: str, left: list[int], depth: int) -> Iterator[tuple[str, str]]:
+    for node in tree.find_all(d.MacroFunc, d.Jinja):
+        if isinstance(node, d.Jinja):
+            # Its text becomes SQL, and the macros in that are evaluated.
+            for inner in _parsed(_JINJA.sub(" ", node.name), dialect) if depth < _DEEPEST else ():
+                yield from _in_tree(inner, dialect, left, depth + 1)
+            continue
+        yield from _in_macro(node, dialect, left, depth)
+
+
+def _in_macro(macro: Any, dialect: str, left: list[int], depth: int) -> Iterator[tuple[str, str]]:
+    for part in macro.walk():
+        left[0] -= 1
+        if left[0] < 0:
+            return
+        why = objection(_python(part), may_read=True)
+        if why is not None:
+            yield part.sql(dialect=dialect or None, comments=False), why
+            return
+        if isinstance(part, exp.Literal) and part.is_string and depth < _DEEPEST:
+            yield from _in_string(part.this, dialect, left, depth + 1)
+
+
+def _in_string(text: str, dialect: str, left: list[int], depth: int) -> Iterator[tuple[str, str]]:
+    """SQL that a macro may parse: every part of it may become an argument."""
+    if not re.search(r"[(`\"\[]", text):
+        return
+    try:
+        tree = d.parse_one(text, dialect=dialect or None)
+    except _UNPARSED:
+        return
+    yield from _in_macro(tree, dialect, left, depth)
+
+
+def _python(part: Any) -> str:
+    """The Python that SQLMesh makes of a part; "" where it fails to."""
+    try:
+        return str(_generator().generate(part.transform(_without_variables)))
+    except Exception:
+        # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
+        return ""
+
+
+def _without_variables(node: Any) -> Any:
+    """Variables are replaced before anything is evaluated; a text stands for any of them."""
+    return exp.Literal.string("x") if isinstance(node, d.MacroVar) else node
+
+
+@lru_cache(maxsize=1)
+def _generator() -> Any:
+    return MacroDialect().generator()
+
+
+def _line(text: str, sql: str) -> int:
+    """The line where the argument's longest word stands."""
+    for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
+        at = text.find(word)
+        if at >= 0:
+            return text.count("\n", 0, at) + 1
+    found = _MACRO.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1

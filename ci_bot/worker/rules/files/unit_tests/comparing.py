@@ -1,0 +1,167 @@
+"""Unit tests that are taken away, and tests that pass on one day and fail on the next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from ci_bot.worker.rules.files.unit_tests.expectations import Shape, lost, new_variables
+from ci_bot.worker.rules.files.unit_tests.reading import Written, tests_of
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.pair import renamed
+from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sql.queries import plain, short
+
+REMOVED = rule("unit-test-removed", "A unit test was removed", "high", "project")
+WEAKENED = rule("unit-test-weakened", "A unit test checks less than before", "medium", "project")
+MOVING = rule("moving-date-test", "A unit test depends on the day it runs", "medium", "project")
+
+_MOVING = re.compile(
+    r"(?i)\b(current_date|current_timestamp|now|getdate|sysdate|localtimestamp)\s*\(\s*\)|"
+    r"\bcurrent_(date|timestamp)\b(?!\w)|\b\d+\s+(day|week|month|hour|year)s?\s+ago\b|"
+    r":\s*['\"]?(today|yesterday|tomorrow|now)['\"]?\s*[,}\n]|"
+    r"\{\{.*\b(now|today|datetime|modules\.datetime)\b.*\}\}"
+)
+
+
+def removed(inputs: RuleInputs) -> Iterator[Sight]:
+    """Tests that are gone or check less, although the model that they tested is still there."""
+    sides = tests_of(inputs)
+    moved = {plain(old): plain(new) for old, new in renamed(inputs)}
+    for test in sides.before:
+        model = _model(inputs.after, test.case.model)
+        tested = _now(test.case.model, moved)
+        if model is None and inputs.loaded and tested == test.case.model:
+            continue  # the model went too, and that is said elsewhere
+        if test.path in sides.unreadable:
+            continue
+        model = model or _model(inputs.after, tested) or _model(inputs.before, test.case.model)
+        yield from _judged(inputs, test, sides.after, tested, model)
+    for path in sorted(sides.unreadable & {test.path for test in sides.before}):
+        yield Sight(
+            WEAKENED,
+            f"`{path}` is no plain YAML any more, so what its tests check cannot be compared.",
+            "the file is plain YAML again, or its owner has compared the tests",
+            path=path,
+            line=1,
+        )
+
+
+def _judged(
+    inputs: RuleInputs, test: Written, after: tuple[Written, ...], tested: str, model: Any
+) -> Iterator[Sight]:
+    shape = _shape(inputs, model)
+    case = replace(test.case, model=tested)
+    same_model = [other for other in after if _same_model(other.case.model, tested)]
+    if any(not lost(case, other.case, shape) for other in same_model if other.name != test.name):
+        return  # renamed, moved to another file, or covered by another test
+    named = [other for other in same_model if other.name == test.name]
+    # The same name can stand in several files; the own file comes first.
+    twin = min(named, key=lambda other: other.path != test.path, default=None)
+    if twin is None:
+        yield Sight(
+            REMOVED,
+            f"The unit test `{test.name}` of {short(test.case.model)} is gone, and the model is "
+            "still there.",
+            "the test is back, or its owner says what replaces it",
+            model=model,
+            path=test.path,
+            line=1,
+        )
+        return
+    told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
+    if told:
+        yield Sight(
+            WEAKENED,
+            f"The unit test `{test.name}` checks less than before: {'; '.join(told)}.",
+            "the test is as strict as before, or its owner agrees",
+            model=model,
+            path=twin.path,
+            line=line_of(inputs.text_after(twin.path) or "", (test.name,)),
+        )
+
+
+def _set_anew(inputs: RuleInputs, old: Written, new: Written, model: Any) -> list[str]:
+    """Variables that the test sets now, and that the model read before: it runs another way."""
+    path = inputs.path_of(model) or ""
+    changed = path in (inputs.changed_files or ())
+    text = (inputs.text_before(path) if changed else inputs.text_after(path)) or ""
+    return [
+        f"the variable `{name}` is set to {value} now"
+        for name, value in new_variables(old.case, new.case)
+        if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
+    ]
+
+
+def _now(tested: str, moved: Mapping[str, str]) -> str:
+    """The name of the tested model after the change."""
+    return next((new for old, new in moved.items() if _same_model(old, tested)), tested)
+
+
+def _same_model(one: str, other: str) -> bool:
+    """Whether two names, one of which may lack its catalog, are those of one model."""
+    one, other = plain(one), plain(other)
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
+
+
+def _model(models: Mapping[str, Any], name: str) -> Any:
+    return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
+
+
+def _shape(inputs: RuleInputs, model: Any) -> Shape:
+    """What the tested model and those that it reads have after the change."""
+    if model is None or not inputs.loaded:
+        return Shape()
+    query = getattr(model, "query", None)
+    found = getattr(query, "ctes", None)
+    return Shape(
+        columns=_columns(model),
+        ctes=None if found is None else {cte.alias.lower() for cte in found},
+        upstream={
+            plain(name): columns
+            for name in model.depends_on
+            if name in inputs.after and (columns := _columns(inputs.after[name])) is not None
+        },
+    )
+
+
+def _columns(model: Any) -> set[str] | None:
+    known = model.columns_to_types
+    return None if not known or "*" in known else {column.lower() for column in known}
+
+
+def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
+    """Changed YAML files below a folder `tests`: test files, and what they read."""
+    for path in inputs.changed_files or ():
+        parts = PurePosixPath(path)
+        if parts.suffix.lower() in {".yaml", ".yml"} and "tests" in parts.parts:
+            yield path
+
+
+def moving_dates(inputs: RuleInputs) -> Iterator[Sight]:
+    """Dates in tests that follow the clock."""
+    for path in _yaml_files(inputs):
+        after = inputs.text_after(path)
+        if after is None:
+            continue
+        known = set((inputs.text_before(path) or "").splitlines())
+        for number, line in enumerate(after.splitlines(), start=1):
+            code = line.split(" #")[0]
+            if line in known or code.lstrip().startswith("#"):
+                continue
+            found = _MOVING.search(f"{code}\n")
+            if found:
+                yield Sight(
+                    MOVING,
+                    f"Line {number} follows the clock (`{found.group(0).strip(' :,}')}`), so the "
+                    "test passes today and may fail tomorrow.",
+                    "the test uses fixed dates (and `vars: execution_time` where it needs one)",
+                    path=path,
+                    line=number,
+                )
+                break

@@ -1,0 +1,1 @@
+"""What queries mean: sources, columns, filters, kinds of joins."""

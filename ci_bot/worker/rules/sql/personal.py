@@ -1,0 +1,101 @@
+"""Columns that hold personal data, by their name and by where they come from."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.rules.sql.queries import Queries, origins, outer
+
+_PERSONAL = re.compile(
+    r"(^|_)("
+    r"e_?mail(_?addr(ess)?)?|phone(_?(no|number))?|mobile(_?(no|number))?|telephone|fax|"
+    r"(first|last|full|family|given|middle|maiden|sur|customer|patient|employee|person|contact|"
+    r"user|holder|recipient)_?name|surname|firstname|lastname|fullname|"
+    r"(street|home|postal|mailing|billing|shipping|delivery)(_?address)?|address(_?line)?_?\d?|"
+    r"birth_?(date|day)|date_of_birth|dob|ssn|social_security(_?(no|number))?|passport(_?(no|number))?|"
+    r"national_id|tax_?id|iban|bic|(credit_?)?card_?(no|number)|account_?(no|number)|pan|"
+    r"ip_?address|ip_?addr|mac_?address|license_?plate|drivers?_?licen[cs]e|salary|"
+    r"religion|ethnicity|diagnosis|medical_record|gender|"
+    r"geo_?(lat|lon)|gps"
+    r")($|_(raw|clean|norm|normalized|lower|upper|hash_source|plain|text)$)",
+    re.IGNORECASE,
+)
+# A digest, a count or a flag of personal data shows none of it.
+_HIDES = (exp.MD5, exp.MD5Digest, exp.SHA, exp.SHA2, exp.Count, exp.CountIf, exp.Is, exp.Length)
+_HIDING_NAMES = frozenset(
+    {"hash", "xxhash64", "sha", "sha1", "sha2", "sha256", "md5", "mask", "crc32", "tokenize",
+     "encrypt", "aes_encrypt", "hmac", "anonymize", "redact"}
+)  # fmt: skip
+_SUFFIX = re.compile(
+    r"_(hash|hashed|sha\d*|md5|masked|token|count|cnt|flag|valid|verified|opt_in)$"
+)
+
+
+def is_personal(name: str) -> bool:
+    """Whether a column of that name holds personal data."""
+    lowered = name.lower()
+    return bool(_PERSONAL.search(lowered)) and not _SUFFIX.search(lowered)
+
+
+def exposed(model: Any, queries: Queries | None = None) -> dict[str, str]:
+    """Result columns with personal data, and the column that each comes from ("" if not known)."""
+    if model is None or model.kind.is_external:
+        return {}
+    query = (queries or Queries()).of(model)
+    if query is not None:
+        words = (node.this for node in query.tree.all(exp.Identifier))
+        if not any(is_personal(word) for word in words) and not query.hides_structure:
+            return {}
+    if query is not None and query.root is not None:
+        found: dict[str, str] = {}
+        for branch in outer(query.root):
+            for item in branch.expression.expressions:
+                source = _source(item, branch)
+                if source is not None and item.alias_or_name:
+                    found.setdefault(item.alias_or_name.lower(), source)
+        return found
+    return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
+
+
+def _source(item: Any, branch: Any) -> str | None:
+    inner = item.unalias()
+    if _hidden(inner):
+        return None
+    for table, column in sorted(origins(branch, inner)):
+        if is_personal(column) and not _hidden_below(inner):
+            return f"{table}.{column}" if table else column
+    own = item.alias_or_name
+    return "" if is_personal(own) and not isinstance(inner, exp.Literal | exp.Null) else None
+
+
+def _hidden(node: Any) -> bool:
+    if isinstance(node, _HIDES):
+        return True
+    if isinstance(node, exp.Anonymous | exp.Func) and node.sql_name().lower() in _HIDING_NAMES:
+        return True
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _HIDING_NAMES:
+        return True
+    # Conditions about a value are not the value.
+    return isinstance(node, exp.Predicate | exp.Boolean | exp.Not)
+
+
+def _hidden_below(node: Any) -> bool:
+    """Whether every column of an expression stands inside something that hides it."""
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(_inside(column, node) for column in columns)
+
+
+def _inside(column: Any, root: Any) -> bool:
+    current = column.parent
+    while current is not None:
+        if _hidden(current):
+            return True
+        if isinstance(current, exp.Case | exp.If):
+            return False
+        if current is root:
+            return False
+        current = current.parent
+    return False

@@ -1,0 +1,218 @@
+"""A model's query as rules read it: written and rendered, with its scopes, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, build_scope
+from sqlmesh.core import dialect as d
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.worker.rules.sql.tree import Tree
+
+MAX_DEPTH = 12
+# While a project is loaded, SQLMesh renders start and end at the epoch. Where the two have to be
+# told apart, the query is rendered once more between days that nobody writes into a model.
+EPOCH = "1970-01-01"
+SENTINEL_START = "1971-03-05"
+SENTINEL_END = "1973-07-09"
+
+
+class Query:
+    """One SQL model's query.
+
+    `written` is as in the file, with macro variables (None where it is Jinja or one big macro);
+    `rendered` has macros expanded and columns qualified where schemas are known, with the dates of
+    the interval at the epoch. Trees and scopes are made when they are first asked for.
+    """
+
+    def __init__(self, model: Any, written: Any) -> None:
+        self._model = model
+        self.written = written
+
+    @cached_property
+    def rendered(self) -> Any:
+        """The query as SQLMesh would run it; None where that takes the engine, or fails."""
+        try:
+            query = self._model.render_query()
+            if query is not None and self._may_fold(query) and _is_emptied(query):
+                query = self._model.render_query(start=SENTINEL_START, end=SENTINEL_END)
+        except Exception:  # a macro of the project may raise anything; the load reports it
+            return None
+        return query
+
+    def _may_fold(self, query: Any) -> bool:
+        """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
+        if self.written is None or self.hides_structure:
+            return True
+        strict = self.written_tree.all(exp.LT, exp.GT, exp.NEQ, exp.EQ)
+        return any(node.find(d.MacroVar) is not None for node in strict)
+
+    @property
+    def best(self) -> Any:
+        """The rendered query, or else the written one."""
+        return self.rendered if self.rendered is not None else self.written
+
+    @cached_property
+    def written_tree(self) -> Tree:
+        return Tree(self.written)
+
+    @cached_property
+    def rendered_tree(self) -> Tree:
+        return Tree(self.rendered)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the written form where it shows its structure, else of the rendered one."""
+        if self.written is not None and not self.hides_structure:
+            return self.written_tree
+        return self.rendered_tree if self.rendered is not None else self.written_tree
+
+    @cached_property
+    def hides_structure(self) -> bool:
+        """Whether macro functions or Jinja stand where joins, filters or columns could be."""
+        return self.written is None or self.written_tree.has(
+            d.MacroFunc, d.JinjaQuery, d.JinjaStatement
+        )
+
+    @cached_property
+    def root(self) -> Any:
+        """The scopes of the rendered form."""
+        return _scope(self.rendered)
+
+    @cached_property
+    def written_root(self) -> Any:
+        """The scopes of the written form."""
+        return _scope(self.written)
+
+    @property
+    def scopes(self) -> Any:
+        """The scopes of `tree`: cheaper than `root` where columns need not be qualified."""
+        return self.written_root if self.tree is self.written_tree else self.root
+
+
+class Queries:
+    """Queries by model object, so that every rule of a run shares them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, Query | None]] = {}
+
+    def of(self, model: Any) -> Query | None:
+        """The query of `model`; None for models that have none."""
+        known = self._known.get(id(model))
+        if known is None:
+            known = (model, _query(model))  # the model is kept, so its id stays its own
+            self._known[id(model)] = known
+        return known[1]
+
+
+def _query(model: Any) -> Query | None:
+    if not getattr(model, "is_sql", False):
+        return None
+    try:
+        written = model.query
+    except (SqlglotError, SQLMeshError):
+        written = None
+    query = Query(model, written if isinstance(written, exp.Query) else None)
+    if query.written is None and query.rendered is None:
+        return None
+    return query
+
+
+def _is_emptied(query: Any) -> bool:
+    """Whether a condition was folded to FALSE, as `x >= start AND x < end` is on one epoch day."""
+    return any(
+        isinstance(where.this, exp.Boolean) and not where.this.this
+        for where in query.find_all(exp.Where)
+    )
+
+
+def _scope(query: Any) -> Any:
+    if not isinstance(query, exp.Query):
+        return None
+    try:
+        return build_scope(query)
+    except (SqlglotError, RecursionError, KeyError, AttributeError):
+        return None
+
+
+def selects(root: Any) -> Iterator[Any]:
+    """Every scope below and including `root` whose expression is a SELECT."""
+    if root is None:
+        return
+    for scope in root.traverse():
+        if isinstance(scope.expression, exp.Select):
+            yield scope
+
+
+def outer(root: Any) -> list[Any]:
+    """The scopes whose projections are the model's columns: one, or the branches of a UNION."""
+    if root is None:
+        return []
+    expression = root.expression
+    if isinstance(expression, exp.SetOperation):
+        return [leaf for branch in root.union_scopes or [] for leaf in outer(branch)]
+    if isinstance(expression, exp.Subquery) and root.subquery_scopes:
+        return outer(root.subquery_scopes[0])
+    return [root] if isinstance(expression, exp.Select) else []
+
+
+def projection(select: Any, name: str) -> Any:
+    """The projection called `name`, without its alias; None where there is none."""
+    for item in select.expression.expressions:
+        if item.alias_or_name.lower() == name.lower():
+            return item.unalias()
+    return None
+
+
+def source_of(scope: Any, column: Any) -> Any:
+    """Where a column comes from: a table, a scope, or None."""
+    if column.table:
+        return scope.sources.get(column.table)
+    candidates = list(scope.selected_sources.values())
+    return candidates[0][1] if len(candidates) == 1 else None
+
+
+def origins(scope: Any, node: Any, depth: int = 0) -> set[tuple[str, str]]:
+    """The (table, column) pairs, in lower case, that a node's value is computed from.
+
+    The table is "" where it is not known. CTEs and subqueries are followed to the tables below.
+    """
+    found: set[tuple[str, str]] = set()
+    for column in node.find_all(exp.Column):
+        found |= _origin(scope, column, depth)
+    return found
+
+
+def _origin(scope: Any, column: Any, depth: int) -> set[tuple[str, str]]:
+    name = column.name.lower()
+    source = source_of(scope, column)
+    if isinstance(source, exp.Table):
+        return {(table_name(source), name)}
+    if isinstance(source, Scope) and depth < MAX_DEPTH:
+        found: set[tuple[str, str]] = set()
+        for branch in outer(source):
+            item = projection(branch, name)
+            if item is not None and branch is not scope:
+                found |= origins(branch, item, depth + 1)
+        return found or {("", name)}
+    return {("", name)}
+
+
+def table_name(table: Any) -> str:
+    """catalog.db.name in lower case, without quotes and alias."""
+    return ".".join(part.name.lower() for part in table.parts)
+
+
+def plain(fqn: str) -> str:
+    """A model's name as `table_name` writes it."""
+    return fqn.replace('"', "").replace("`", "").lower()
+
+
+def short(fqn: str) -> str:
+    """schema.name, as people write it."""
+    return ".".join(plain(fqn).split(".")[-2:])

@@ -1,0 +1,134 @@
+"""CREATE, DROP and ALTER: which objects come, go or become others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ci_bot.worker.statements import names
+from ci_bot.worker.statements.effects import Action, Effect, Name, unknown
+from ci_bot.worker.statements.properties import odd_clause, odd_key
+from ci_bot.worker.statements.text.lexical import SPARK
+
+_SCHEMAS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
+_QUERIES = frozenset({"select", "union", "intersect", "except", "subquery", "values"})
+# What ALTER TABLE may change of a table's form; a partition with a LOCATION is none of these.
+_STRUCTURE = frozenset(
+    {"columndef", "schema", "renamecolumn", "altercolumn", "drop", "addconstraint", "cluster",
+     "addpartition", "droppartition"}
+)  # fmt: skip
+
+
+def of_create(tree: Any, dialect: str) -> Iterator[Effect]:
+    kind = str(tree.args.get("kind") or "").upper()
+    if kind == "FUNCTION":
+        yield _function(tree)
+        return
+    odd = odd_clause(tree)
+    if odd is not None:
+        yield unknown(f"CREATE {kind}", f"{odd} leads elsewhere or is not on the list")
+    elif kind in ("TABLE", "VIEW") and _temporary(tree):
+        yield _temporary_object(tree, kind, dialect)
+    elif kind in ("TABLE", "VIEW"):
+        action: Action = "replaces" if tree.args.get("replace") else "creates"
+        yield Effect(action, f"CREATE {kind}", names.of_table(tree.this))
+    elif kind in _SCHEMAS:
+        yield Effect("creates", f"CREATE {kind}", names.of_table(tree.this), schema=True)
+    elif kind == "INDEX":
+        yield Effect("describes", "CREATE INDEX", names.of_table(tree.this.args.get("table")))
+    else:
+        yield unknown(f"CREATE {kind}", "this kind of object is not on the list")
+
+
+def _temporary(tree: Any) -> bool:
+    properties = tree.args.get("properties")
+    return properties is not None and any(
+        clause.key == "temporaryproperty" for clause in properties.expressions
+    )
+
+
+def _temporary_object(tree: Any, kind: str, dialect: str) -> Effect:
+    """A temporary view over files writes these files; one over a query cannot be written."""
+    target = names.of_table(tree.this)
+    query = tree.args.get("expression")
+    over_query = query is not None and query.key in _QUERIES
+    if target is None or len(target) > 1 or (dialect in SPARK and not over_query):
+        return unknown(f"CREATE TEMPORARY {kind}", "not a query under a plain name")
+    return Effect("nothing", f"CREATE TEMPORARY {kind}", target)
+
+
+def _function(tree: Any) -> Effect:
+    """A function in SQL is an expression; everything else is a program."""
+    body = tree.args.get("expression")
+    kind = "CREATE TEMPORARY FUNCTION" if _temporary(tree) else "CREATE FUNCTION"
+    if body is None or body.key != "return" or odd_clause(tree) is not None:
+        detail = body.name if body is not None and body.key == "literal" else ""
+        return Effect("code", kind, names.of_table(tree.this), detail=detail)
+    if _temporary(tree):
+        return Effect("nothing", kind)
+    action: Action = "replaces" if tree.args.get("replace") else "creates"
+    return Effect(action, kind, names.of_table(tree.this))
+
+
+def of_drop(tree: Any, dialect: str) -> Iterator[Effect]:
+    kind = str(tree.args.get("kind") or "").upper()
+    target = names.of_table(tree.this)
+    if tree.args.get("temporary"):
+        yield Effect("nothing", f"DROP TEMPORARY {kind}")
+    elif kind in _SCHEMAS:
+        yield Effect("drops", f"DROP {kind}", target, schema=True)
+    else:
+        for more in (target, *(names.of_table(one) for one in tree.expressions)):
+            yield Effect("drops", f"DROP {kind}".strip(), more)
+
+
+def of_alter(tree: Any, dialect: str) -> Iterator[Effect]:
+    kind = f"ALTER {tree.args.get('kind') or ''}".strip()
+    target = names.of_table(tree.this)
+    actions = tree.args.get("actions") or []
+    if not actions:
+        yield unknown(kind, "what it alters is not on the list")
+    for action in actions:
+        yield from _of_action(action, kind, target)
+
+
+def _of_action(action: Any, kind: str, target: Name | None) -> Iterator[Effect]:
+    if action.key == "alterset":
+        yield _properties(action, kind, target)
+    elif action.key == "alterrename":
+        yield Effect("drops", f"{kind} RENAME", target)
+        yield Effect("creates", f"{kind} RENAME", _beside(target, names.of_table(action.this)))
+    elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
+        yield Effect("describes", f"{kind} COMMENT", target)
+    elif action.key in _QUERIES:
+        yield Effect("replaces", kind, target)
+    elif action.key in _STRUCTURE and not action.args.get("location"):
+        yield Effect("alters", kind, target)
+    else:
+        yield unknown(kind, f"{action.key.upper()} is not on the list")
+
+
+def _properties(action: Any, kind: str, target: Name | None) -> Effect:
+    """SET TBLPROPERTIES; SET LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
+    others = {name for name, value in action.args.items() if value and name != "expressions"}
+    lists = [item for item in action.expressions if item is not None]
+    keys = [
+        one.this.name
+        for item in lists
+        if item.key == "properties"
+        for one in item.expressions
+        if one.key == "property"
+    ]
+    if others or not keys or any(item.key != "properties" for item in lists):
+        return unknown(kind, f"SET {', '.join(sorted(others)).upper() or 'something'}")
+    odd = next((why for key in keys if (why := odd_key(key))), None)
+    if odd is not None:
+        return unknown(kind, f"{odd} leads elsewhere")
+    return Effect("describes", f"{kind} SET TBLPROPERTIES", target)
+
+
+def _beside(old: Name | None, new: Name | None) -> Name | None:
+    """A new name without a schema is in the old one's."""
+    if old is None or new is None or len(new) > 1:
+        return new
+    return (*old[:-1], *new)

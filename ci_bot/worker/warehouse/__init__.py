@@ -1,0 +1,1 @@
+"""The catalogs of the warehouse, asked without SQLMesh."""

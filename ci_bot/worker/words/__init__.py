@@ -1,0 +1,1 @@
+"""How things are called and said: models, times, failures."""

@@ -1,0 +1,195 @@
+"""From SQLMesh's and Spark's exceptions to one sentence, a place in the code, and a next step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.places import Places
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
+from ci_bot.worker.process import java
+from ci_bot.worker.project.macro_code import refusal_in
+from ci_bot.worker.words.causes import cause_of
+
+# A chain longer than this is a loop or noise; the root is found well before.
+MAX_CAUSES = 20
+MAX_LINES = 15
+LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# What PySpark says first where it has no class of its own for a Java exception.
+_PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
+SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
+_STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
+
+
+class NotLoaded(BotError):
+    """The project does not load.
+
+    Args:
+        failures: Why, in the contract's form; the first is the one that this error tells.
+        units: The files that SQLMesh was loading when it failed.
+        base: Why the base branch's project does not load; None where it was not tried.
+    """
+
+    reason_code = "failed"
+
+    def __init__(
+        self,
+        failures: Sequence[Failure],
+        *,
+        units: Sequence[Path] = (),
+        base: Sequence[Failure] | None = None,
+    ) -> None:
+        first = failures[0]
+        super().__init__(
+            first.message,
+            hint=first.hint,
+            reason_code=first.reason_code,
+            path=first.path,
+            line=first.line,
+        )
+        self.exit_code = first.exit_code
+        self.failures = tuple(failures)
+        self.units = tuple(units)
+        self.base = None if base is None else tuple(base)
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The exception at the start of the chain, which names what really went wrong."""
+    current = error
+    for _ in range(MAX_CAUSES):
+        following = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
+        if following is None:
+            return current
+        current = following
+    return current
+
+
+def sentence(error: BaseException) -> str:
+    """The message of `error` without terminal colours, cut to what a reader needs."""
+    if _says_that_java_is_gone(error):
+        return SPARK_IS_GONE
+    text = _ANSI.sub("", speakable(str(error))).strip() or type(error).__name__
+    text = _PY4J.sub("", text)
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
+    # last cause, which says what really went wrong.
+    end = next((number for number, line in enumerate(lines) if _STACK.match(line)), len(lines))
+    causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
+    shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
+    return "\n".join(shown) or type(error).__name__
+
+
+def speakable(text: str) -> str:
+    """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _says_that_java_is_gone(error: BaseException) -> bool:
+    """Whether py4j lost its connection to Java; what it raises then does not say so."""
+    if type(error).__name__ != "Py4JNetworkError" and not isinstance(error, ConnectionError):
+        return False
+    step = error.__traceback__
+    while step is not None:
+        if str(step.tb_frame.f_globals.get("__name__", "")).startswith("py4j."):
+            return True
+        step = step.tb_next
+    return False
+
+
+def spark_not_started(error: BaseException, environ: Mapping[str, str]) -> BadInput:
+    """The failure where a Spark session could not be made: Java, a jar, or the configuration.
+
+    Args:
+        environ: Where Spark looked for Java.
+    """
+    found, spark = java.runtime(environ), java.spark_version()
+    where = "" if found is None else f" on {found}"
+    return BadInput(
+        f"Spark does not start{where}: {sentence(root_cause(error)).splitlines()[0]}",
+        hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
+        "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
+        "stands in the log of this run.",
+        reason_code="spark_not_started",
+    )
+
+
+def cancelled(activity: str) -> Failure:
+    """The failure of a run that was asked to stop."""
+    return Failure(
+        stage=activity,
+        reason_code="cancelled",
+        exit_code=EXIT_INTERRUPTED,
+        message=f"The {activity} was cancelled.",
+        hint="Run it again; it goes on from where it is.",
+    )
+
+
+def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str | None, int | None]:
+    """File (relative to the repository) and line that an error message points at, if any."""
+    line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
+    for file in known_files:
+        if str(file) in message:
+            return _relative(file, repository), line
+    for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
+        path = Path(match.group(1))
+        if path.is_relative_to(repository):
+            return _relative(path, repository), line
+    return None, None
+
+
+def _relative(path: Path, repository: Path) -> str:
+    shown = path.relative_to(repository) if path.is_relative_to(repository) else path
+    return speakable(str(shown))
+
+
+def failure_of(
+    error: BaseException,
+    *,
+    stage: str,
+    repository: Path,
+    hint: str | None = None,
+    exit_code: int = EXIT_FAILED,
+    reason_code: str | None = None,
+) -> Failure:
+    """The contract's form of `error`: our own errors keep their words, others are put in order."""
+    if isinstance(error, BotError):
+        return Failure(
+            stage=stage,
+            reason_code=error.reason_code,
+            exit_code=error.exit_code,
+            message=error.message,
+            hint=error.hint,
+            path=error.path,
+            line=error.line,
+        )
+    places, cause = Places({repository: ""}), cause_of(error, repository)
+    if (refusal := refusal_in(error)) is not None:
+        hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
+        cause = replace(cause, message=refusal, hint=hint)
+    text = sentence(error)
+    location = getattr(error, "location", None)
+    path, line = place(text, repository, [Path(location)] if location else [])
+    located = _relative(Path(location), repository) if location else None
+    if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
+        # The frame that failed says more than the file of a whole model, or than a message.
+        path, line = cause.path, cause.line or line
+    else:
+        path = path or located
+    # Paths of the run's private copy mean nothing to the reader.
+    return Failure(
+        stage=stage,
+        reason_code=reason_code
+        or cause.reason_code
+        or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
+        exit_code=exit_code,
+        message=places.text(speakable(cause.message or text)),
+        hint=cause.hint or hint,
+        path=path,
+        line=line,
+    )

@@ -1,0 +1,86 @@
+"""Between SQLMesh's milliseconds, the words that users type, and ISO 8601 in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlmesh.utils.date import (
+    is_date,
+    make_exclusive,
+    now_timestamp,
+    to_datetime,
+    to_timestamp,
+)
+
+from ci_bot.bot.values import shown
+from ci_bot.errors import BadInput
+
+# Data is of these years; beyond them are typing errors, and dates that nothing can count with.
+_YEARS = range(1900, 2201)
+
+
+def iso(moment: Any) -> str:
+    """A moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in UTC."""
+    when = to_datetime(moment).astimezone(UTC)
+    text = when.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{when.microsecond:06d}Z" if when.microsecond else f"{text}Z"
+
+
+def milliseconds(moment: Any) -> int:
+    """A moment as milliseconds since the epoch."""
+    return int(to_timestamp(moment))
+
+
+def now_milliseconds() -> int:
+    return int(now_timestamp())
+
+
+def start_of_day(moment: int) -> int:
+    """The midnight (UTC) at or before a moment; milliseconds in and out."""
+    return moment - moment % 86_400_000
+
+
+def parse_start(text: str, *, relative_to: int) -> int:
+    """A start that a user typed (`2024-01-01`, `1 week ago`), in milliseconds; inclusive."""
+    return int(_parse("start", text, relative_to).timestamp() * 1000)
+
+
+def check_preview_start(text: str, *, relative_to: int) -> None:
+    """The same for a start that SQLMesh reads by itself.
+
+    Raises:
+        BadInput: it is none.
+    """
+    _parse("preview-start", text, relative_to)
+
+
+def parse_end(text: str, *, relative_to: int) -> int:
+    """An end that a user typed, in milliseconds; exclusive.
+
+    A day without a time means that whole day, as everywhere in SQLMesh, so it ends at the next
+    midnight.
+    """
+    parsed = _parse("end", text, relative_to)
+    if is_date(text):
+        parsed = make_exclusive(text)  # at most one day more, which the bounds leave room for
+    return int(parsed.timestamp() * 1000)
+
+
+def _parse(name: str, text: str, relative_to: int) -> datetime:
+    try:
+        moment: datetime = to_datetime(text, relative_base=to_datetime(relative_to))
+    except Exception as error:
+        raise _no_date(name, text, "which is not a date") from error
+    if moment.year not in _YEARS:
+        years = f"{_YEARS.start} to {_YEARS.stop - 1}"
+        raise _no_date(name, text, f"which is none of the years {years}")
+    return moment
+
+
+def _no_date(name: str, text: str, why: str) -> BadInput:
+    return BadInput(
+        f"`{name}` is {shown(text)}, {why}.",
+        hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",
+        reason_code="bad_date",
+    )
