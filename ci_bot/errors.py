@@ -1,4 +1,4 @@
-"""The failures a user can meet, each with its exit code and what to do next (DESIGN 4.1)."""
+"""The failures a user can meet, each with its exit code and what to do next."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ContainerUser:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class Machine:
     """The machine as a run sees it.
 
     Args:
@@ -73,7 +73,7 @@ class Surroundings:
         return self.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def of_this_process() -> Surroundings:
+def of_this_process() -> Machine:
     """The real machine.
 
     Raises:
@@ -87,7 +87,7 @@ def of_this_process() -> Surroundings:
             hint="Change to another one.",
             reason_code="bad_path",
         ) from error
-    return Surroundings(
+    return Machine(
         environ=dict(os.environ),
         directory=directory,
         out=sys.stdout,

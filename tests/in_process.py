@@ -18,7 +18,7 @@ from typing import Any
 
 from ci_bot.bot.action import run_workflow
 from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 from tests.oracle.runner import RunnerLog, read_file_command
 
 NOON = datetime(2026, 8, 22, 12, 0, 0, tzinfo=UTC)
@@ -57,7 +57,7 @@ class Ran:
 
 
 @dataclass
-class Machine:
+class RunnerMachine:
     """Runs jobs of one repository; every file of a run lies below `home`."""
 
     api_url: str
@@ -67,13 +67,13 @@ class Machine:
     clock: Clock = field(default_factory=Clock)
     runs: int = 100
 
-    def surroundings(self, variables: Mapping[str, str]) -> tuple[Surroundings, io.StringIO]:
+    def surroundings(self, variables: Mapping[str, str]) -> tuple[Machine, io.StringIO]:
         """A machine with these variables beside its own."""
         out = io.StringIO()
         tokens = iter(range(1, 10_000))
         temporary = self.home / "tmp"
         temporary.mkdir(parents=True, exist_ok=True)
-        around = Surroundings(
+        around = Machine(
             environ={
                 **{
                     name: value

@@ -24,15 +24,15 @@ from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
     ANSWER,
-    ASK,
+    REQUEST,
     AnyAnswer,
-    AnyAsk,
-    ApplyAsk,
-    CleanupAsk,
+    AnyRequest,
+    ApplyRequest,
+    CleanupRequest,
     FailedAnswer,
-    ListAsk,
+    ListRequest,
     Owner,
-    SweepAsk,
+    SweepRequest,
     Workplace,
 )
 from tests.projects import Shop
@@ -53,13 +53,15 @@ class OneJvm:
         self.kept: list[AnyAnswer] = []
 
     def apply(self, environment: str, **fields: Any) -> ApplyDocument:
-        answer = self.ask(ApplyAsk(environment=environment, **self._place(environment), **fields))
+        answer = self.ask(
+            ApplyRequest(environment=environment, **self._place(environment), **fields)
+        )
         assert isinstance(answer, ApplyDocument), answer
         return answer
 
     def cleanup(self, environment: str, **fields: Any) -> CleanupDocument:
         place = self._place(environment)
-        answer = self.ask(CleanupAsk(environment=environment, **place, **fields))
+        answer = self.ask(CleanupRequest(environment=environment, **place, **fields))
         assert isinstance(answer, CleanupDocument), answer
         return answer
 
@@ -79,15 +81,15 @@ class OneJvm:
             repository=str(self.shop.project), cache_dir=str(here / "cache"), scratch_dir=str(here)
         )
 
-    def environments(self, ask: ListAsk) -> EnvironmentList | Failure:
+    def environments(self, ask: ListRequest) -> EnvironmentList | Failure:
         answer = self.ask(ask)
         return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
 
-    def sweep(self, ask: SweepAsk) -> SweepDocument | Failure:
+    def sweep(self, ask: SweepRequest) -> SweepDocument | Failure:
         answer = self.ask(ask)
         return answer.failure if isinstance(answer, FailedAnswer) else answer  # type: ignore[return-value]
 
-    def ask(self, ask: AnyAsk) -> AnyAnswer:
+    def ask(self, ask: AnyRequest) -> AnyAnswer:
         """Any request. `progress` has what was told meanwhile, and `kept` what would have been the
         answer if the worker had ended at one of these steps."""
         told = self._step("ask", ask=ask.to_json())
@@ -200,7 +202,7 @@ class _Serving:
         from ci_bot.worker.__main__ import failed, perform
 
         self._told, self._kept = [], []
-        request = ASK.validate_json(ask)
+        request = REQUEST.validate_json(ask)
         try:
             answer = perform(request, self, self, lambda _words: None)  # type: ignore[arg-type]
         except Exception as error:

@@ -15,13 +15,13 @@ from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.bot.worker_calls.client import Bench, BenchOptions, Listener, open_bench, owner
+from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import Progress
-from ci_bot.machine import Surroundings, of_this_process
+from ci_bot.machine import Machine, of_this_process
 from tests.projects import Shop
 
 OWNER = "octo/shop"
@@ -49,11 +49,11 @@ class Client:
         self,
         root: Path,
         projects: Sequence[str] = (".",),
-        around: Surroundings | None = None,
+        around: Machine | None = None,
         **options: Any,
     ) -> None:
         self._around = around or of_this_process()
-        self._options = BenchOptions(
+        self._options = ClientOptions(
             checkout=root,
             projects=tuple(projects),
             own_machine=self._around.worker_user is None,
@@ -74,7 +74,7 @@ class Client:
             else Deadline(self.patience_seconds, clock=time.monotonic)
         )
         try:
-            with open_bench(
+            with open_client(
                 self._options,
                 self._around,
                 redactor=redactor_of(self._around.environ, worker_env=self._options.worker_env),
@@ -87,7 +87,7 @@ class Client:
             cancel.close()
 
     def review(self, environment: str, **options: Any) -> Report:
-        def act(bench: Bench) -> Report:
+        def act(bench: WorkerClient) -> Report:
             wanted = reviewing.ReviewOptions(
                 environment=environment,
                 owner=owner(OWNER),

@@ -13,15 +13,15 @@ from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.event import read_event
 from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED, Settings, env_name, from_environ
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 
 if TYPE_CHECKING:
     from ci_bot.bot.cage.watch.deadline import Deadline
     from ci_bot.bot.github.client import GitHubClient
     from ci_bot.bot.github.port import GitHub
-    from ci_bot.bot.pull_request.publisher import Desk
+    from ci_bot.bot.pull_request.publisher import Publisher
     from ci_bot.bot.runner.workflow_commands import Commands
-    from ci_bot.bot.worker_calls.client import Bench
+    from ci_bot.bot.worker_calls.client import WorkerClient
     from ci_bot.secrets import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
@@ -30,42 +30,42 @@ _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITH
 CREDENTIALS = (env_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
 
 
-def run_workflow(around: Surroundings) -> int:
+def run_workflow(machine: Machine) -> int:
     """Does what the event asks for; returns the exit code.
 
     An event that needs nothing ends before anything heavy is imported or GitHub is asked.
     """
     try:
-        _check_cage(around)
-        settings = from_environ(around.environ)
+        _check_cage(machine)
+        settings = from_environ(machine.environ)
         chosen = _choose(settings)
     except BotError as error:
-        return _explain(error, around)
+        return _explain(error, machine)
     except Exception as error:
-        _fold(format_exception(error), around)
-        return _explain(unexpected(error), around)
+        _fold(format_exception(error), machine)
+        return _explain(unexpected(error), machine)
     if isinstance(chosen, job.Skip):
-        _commands(around, _redactor(around)).notice(chosen.reason)
+        _commands(machine, _redactor(machine)).notice(chosen.reason)
         return EXIT_DONE
-    secrets = job_secrets(settings, around.environ)
+    secrets = job_secrets(settings, machine.environ)
     try:
-        return _perform(chosen, settings, around, secrets)
+        return _perform(chosen, settings, machine, secrets)
     except BotError as error:
-        return _explain(error, around, secrets)
+        return _explain(error, machine, secrets)
     except Exception as error:
-        _fold(format_exception(error), around, secrets)
-        return _explain(unexpected(error), around, secrets)
+        _fold(format_exception(error), machine, secrets)
+        return _explain(unexpected(error), machine, secrets)
 
 
-def _check_cage(around: Surroundings) -> None:
+def _check_cage(machine: Machine) -> None:
     """A workflow runs the project's code in the container, unless somebody says otherwise.
 
     Raises:
         BadInput: there is no container, and nobody has said that this is on purpose.
     """
-    if not _in_actions(around) or around.worker_user is not None:
+    if not _in_actions(machine) or machine.worker_user is not None:
         return
-    if around.environ.get(ALLOW_UNCAGED) != "true":
+    if machine.environ.get(ALLOW_UNCAGED) != "true":
         raise BadInput(
             "This run is not in the action's container, where the project's code has a user of "
             "its own: here it could read what the runner's user can, other credentials of this "
@@ -74,23 +74,23 @@ def _check_cage(around: Surroundings) -> None:
             f"{ALLOW_UNCAGED}=true.",
             reason_code="no_container",
         )
-    _commands(around, _redactor(around)).warning(
+    _commands(machine, _redactor(machine)).warning(
         f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
         "kept from it, but it can read and change what this user can: files, other processes of "
         "this job and what they hold, later steps."
     )
 
 
-def _in_actions(around: Surroundings) -> bool:
-    return around.environ.get("GITHUB_ACTIONS") == "true"
+def _in_actions(machine: Machine) -> bool:
+    return machine.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _redactor(around: Surroundings, secrets: tuple[str, ...] = ()) -> Redactor:
+def _redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also where its inputs cannot be read."""
     from ci_bot.bot.cage.variables import redactor_of
 
-    worker_env = around.environ.get(env_name("worker-env"), "")
-    return redactor_of(around.environ, worker_env=worker_env, secrets=secrets)
+    worker_env = machine.environ.get(env_name("worker-env"), "")
+    return redactor_of(machine.environ, worker_env=worker_env, secrets=secrets)
 
 
 def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def _choose(settings: Settings) -> job.Activity:
     event = read_event(runner.event_name, text, sha=runner.sha)
     return job.choose(
         event,
-        job.Asked(
+        job.JobRequest(
             mode=inputs.mode,
             pr_number=inputs.pr_number,
             plan_id=inputs.plan_id,
@@ -122,37 +122,37 @@ def _choose(settings: Settings) -> job.Activity:
     )
 
 
-def _commands(around: Surroundings, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
+def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:
     from ci_bot.bot.runner.workflow_commands import Commands
 
     # Outside a workflow a mask would print the secret that it is to hide.
     return Commands(
-        around.out,
-        token=around.token,
-        secrets=masked if _in_actions(around) else (),
+        machine.out,
+        token=machine.token,
+        secrets=masked if _in_actions(machine) else (),
         redactor=redactor,
     )
 
 
-def _fold(text: str, around: Surroundings, secrets: tuple[str, ...] = ()) -> None:
+def _fold(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
     """A traceback of ours, for those who mend it, in a group of the log."""
-    redactor = _redactor(around, secrets)
-    commands = _commands(around, redactor)
+    redactor = _redactor(machine, secrets)
+    commands = _commands(machine, redactor)
     with commands.group("Traceback"):
         for line in redactor.redact(text).splitlines():
             # What an exception says may be somebody else's words.
             commands.worker_line(line)
 
 
-def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...] = ()) -> int:
+def _explain(error: BotError, machine: Machine, secrets: tuple[str, ...] = ()) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.bot.runner.step_files import Outputs
 
-    commands = _commands(around, _redactor(around, secrets))
+    commands = _commands(machine, _redactor(machine, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
     commands.error(text, file=error.path, line=error.line)
-    path = around.environ.get("GITHUB_OUTPUT")
-    outputs = Outputs(Path(path) if path else None, delimiter=around.token)
+    path = machine.environ.get("GITHUB_OUTPUT")
+    outputs = Outputs(Path(path) if path else None, delimiter=machine.token)
     if isinstance(error, Cancelled) and outputs.holds("result"):
         # Stopped while it told GitHub: what was done is done, and stays in the outputs.
         return error.exit_code
@@ -163,22 +163,22 @@ def _explain(error: BotError, around: Surroundings, secrets: tuple[str, ...] = (
 
 
 def _perform(
-    chosen: job.Activity, settings: Settings, around: Surroundings, secrets: tuple[str, ...]
+    chosen: job.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
 ) -> int:
     from ci_bot.bot.cage.watch.deadline import Deadline
     from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
     from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
     from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY
     from ci_bot.bot.report_files import check_within
-    from ci_bot.bot.worker_calls.client import BenchOptions, Listener, open_bench
+    from ci_bot.bot.worker_calls.client import ClientOptions, Listener, open_client
     from ci_bot.contracts.messages import Progress
 
-    redactor = _redactor(around, secrets)
-    commands = _commands(around, redactor, secrets)
+    redactor = _redactor(machine, secrets)
+    commands = _commands(machine, redactor, secrets)
     inputs = settings.inputs
-    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=around.monotonic)
-    github = _github(settings, around, deadline)
-    cancel = CancelToken(clock=around.monotonic)
+    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
+    github = _github(settings, machine, deadline)
+    cancel = CancelToken(clock=machine.monotonic)
 
     def on_traceback(lines: list[str]) -> None:
         with commands.group("Traceback"):
@@ -191,7 +191,7 @@ def _perform(
         count = f" {step.done}/{step.total}" if step.total else ""
         commands.line(f"{step.phase}{count}: {step.message}")
 
-    options = BenchOptions(
+    options = ClientOptions(
         checkout=Path(settings.runner.workspace),
         projects=inputs.project,
         gateway=inputs.gateway,
@@ -208,37 +208,41 @@ def _perform(
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry() if github else None,
     )
-    desk = _desk(chosen, settings, around, commands=commands, github=github, redactor=redactor)
+    publisher = _desk(
+        chosen, settings, machine, commands=commands, github=github, redactor=redactor
+    )
     try:
         with handle_signals(cancel):
             if isinstance(chosen, job.Command | job.PostForkReport):
-                return _without_bench(chosen, desk, github)
+                return _without_client(chosen, publisher, github)
             try:
                 if not isinstance(chosen, job.Sweep):
                     check_within(options.checkout, REPORT_DIRECTORY)
-                with open_bench(
+                with open_client(
                     options,
-                    around,
+                    machine,
                     redactor=redactor,
                     cancel=cancel,
                     listener=listener,
                     deadline=deadline,
-                ) as bench:
-                    return _dispatch(chosen, settings, desk, bench, github)
+                ) as client:
+                    return _dispatch(chosen, settings, publisher, client, github)
             except Cancelled:
                 raise
             except BotError as error:
-                return _give_up(error, chosen, settings, desk)
+                return _give_up(error, chosen, settings, publisher)
             except Exception as error:
-                on_traceback(desk.redactor.redact(format_exception(error)).splitlines())
-                return _give_up(unexpected(error), chosen, settings, desk)
+                on_traceback(publisher.redactor.redact(format_exception(error)).splitlines())
+                return _give_up(unexpected(error), chosen, settings, publisher)
     finally:
         log.close()
         commands.close()
         cancel.close()
 
 
-def _give_up(error: BotError, chosen: job.Activity, settings: Settings, desk: Desk) -> int:
+def _give_up(
+    error: BotError, chosen: job.Activity, settings: Settings, publisher: Publisher
+) -> int:
     """Where there is a pull request, its comment says why nothing came of it.
 
     Raises:
@@ -247,15 +251,15 @@ def _give_up(error: BotError, chosen: job.Activity, settings: Settings, desk: De
     from ci_bot.bot.pull_request import apply, cleanup, review
 
     if isinstance(chosen, job.Review):
-        return review.give_up(error, chosen, settings, desk)
+        return review.give_up(error, chosen, settings, publisher)
     if isinstance(chosen, job.Apply):
-        return apply.give_up(error, desk)
+        return apply.give_up(error, publisher)
     if isinstance(chosen, job.Cleanup):
-        return cleanup.give_up(error, chosen, desk)
+        return cleanup.give_up(error, chosen, publisher)
     raise error
 
 
-def _github(settings: Settings, around: Surroundings, deadline: Deadline) -> GitHubClient | None:
+def _github(settings: Settings, machine: Machine, deadline: Deadline) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
     from ci_bot.bot.github.client import GitHubClient
@@ -266,22 +270,22 @@ def _github(settings: Settings, around: Surroundings, deadline: Deadline) -> Git
         repository=settings.runner.repository,
         token=settings.inputs.github_token,
         api_url=settings.runner.api_url,
-        time=time_for_github(around, deadline),
-        trust=trusted(around.environ),
+        time=time_for_github(machine, deadline),
+        trust=trusted(machine.environ),
     )
 
 
 def _desk(
     chosen: job.Activity,
     settings: Settings,
-    around: Surroundings,
+    machine: Machine,
     *,
     commands: Commands,
     github: GitHub | None,
     redactor: Redactor,
-) -> Desk:
+) -> Publisher:
     from ci_bot.bot.github.sticky import Sticky
-    from ci_bot.bot.pull_request.publisher import Desk, project_key, template
+    from ci_bot.bot.pull_request.publisher import Publisher, project_key, template
     from ci_bot.bot.runner.step_files import Outputs, StepSummary
 
     number = getattr(chosen, "number", None)
@@ -290,19 +294,19 @@ def _desk(
         writes = False
     key = project_key(settings)
     runner = settings.runner
-    return Desk(
+    return Publisher(
         settings=settings,
-        around=around,
+        machine=machine,
         commands=commands,
-        outputs=Outputs(Path(runner.output) if runner.output else None, delimiter=around.token),
+        outputs=Outputs(Path(runner.output) if runner.output else None, delimiter=machine.token),
         summary=StepSummary(Path(runner.step_summary) if runner.step_summary else None),
         redactor=redactor,
         number=number,
         github=github,
-        sticky=Sticky(github, number=number, key=key, monotonic=around.monotonic)
+        sticky=Sticky(github, number=number, key=key, monotonic=machine.monotonic)
         if github is not None and number is not None and writes
         else None,
-        template=template(settings, number, around),
+        template=template(settings, number, machine),
         key=key,
     )
 
@@ -310,31 +314,31 @@ def _desk(
 def _dispatch(
     chosen: job.Activity,
     settings: Settings,
-    desk: Desk,
-    bench: Bench,
+    publisher: Publisher,
+    client: WorkerClient,
     github: GitHub | None,
 ) -> int:
     from ci_bot.bot.github.port import needed
     from ci_bot.bot.pull_request import apply, cleanup, review, sweep
 
     if isinstance(chosen, job.Review):
-        return review.review(chosen, settings, desk, bench, github)
+        return review.review(chosen, settings, publisher, client, github)
     if isinstance(chosen, job.Cleanup):
-        return cleanup.cleanup(chosen, settings, desk, bench, github)
+        return cleanup.cleanup(chosen, settings, publisher, client, github)
     if isinstance(chosen, job.Apply):
-        return apply.apply(chosen, settings, desk, bench, needed(github))
+        return apply.apply(chosen, settings, publisher, client, needed(github))
     if isinstance(chosen, job.Sweep):
-        return sweep.sweep(settings, desk, bench, needed(github))
+        return sweep.sweep(settings, publisher, client, needed(github))
     raise AssertionError(f"{type(chosen).__name__} needs no bench")
 
 
-def _without_bench(
-    chosen: job.Command | job.PostForkReport, desk: Desk, github: GitHub | None
+def _without_client(
+    chosen: job.Command | job.PostForkReport, publisher: Publisher, github: GitHub | None
 ) -> int:
     """What runs nothing of the project: no workspace is made, and nothing of a checkout is read."""
     from ci_bot.bot.github.port import needed
     from ci_bot.bot.pull_request import answer, fork_report
 
     if isinstance(chosen, job.Command):
-        return answer.command(chosen, desk, needed(github))
-    return fork_report.post(chosen, desk, needed(github))
+        return answer.command(chosen, publisher, needed(github))
+    return fork_report.post(chosen, publisher, needed(github))

@@ -17,13 +17,21 @@ import click
 
 from ci_bot import __version__
 from ci_bot.bot import values
-from ci_bot.bot.options import Argument, Command, Option, Value, Word, is_verbose, verbose_option
+from ci_bot.bot.options import (
+    Argument,
+    Option,
+    TwoLineCommand,
+    Value,
+    Word,
+    is_verbose,
+    verbose_option,
+)
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BotError, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ci_bot.machine import Surroundings
+    from ci_bot.machine import Machine
 
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -101,7 +109,7 @@ def commands() -> None:
 
 
 def _command(function: Callable[..., None]) -> click.Command:
-    return commands.command(cls=Command)(verbose_option(function))
+    return commands.command(cls=TwoLineCommand)(verbose_option(function))
 
 
 @_command
@@ -110,10 +118,10 @@ def run() -> None:
     from ci_bot.bot.action import CREDENTIALS, run_workflow
     from ci_bot.bot.runner.secrecy import keep_secrets
 
-    def begin(around: Surroundings) -> int:
+    def begin(machine: Machine) -> int:
         # Before anything is started, and before anything of a project is read.
         keep_secrets(os.environ, CREDENTIALS)
-        return run_workflow(around)
+        return run_workflow(machine)
 
     _guarded(begin)
 
@@ -297,7 +305,7 @@ def demo(keep: str | None) -> None:
     """The whole life of one PR on embedded Spark and state, with real data."""
     from ci_bot.bot.demo.story import run_demo
 
-    _guarded(lambda around: run_demo(around, Path(keep) if keep else None))
+    _guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
 
 
 @_command
@@ -322,10 +330,10 @@ def schema(document: str) -> None:
 
 
 def _locally(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
-    _guarded(lambda around: activity(around, **options))
+    _guarded(lambda machine: activity(machine, **options))
 
 
-def _guarded(activity: Callable[[Surroundings], int]) -> NoReturn:
+def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
     """Runs an activity; its errors become a sentence, a fix, and an exit code.
 
     Whatever we did not foresee is told in the same way. Its traceback is for those who ask for it.

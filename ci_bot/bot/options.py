@@ -80,7 +80,7 @@ class Argument(_Told, click.Argument):
     """An argument of ours."""
 
 
-class Command(click.Command):
+class TwoLineCommand(click.Command):
     """A command that is refused with everything that is wrong with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -78,7 +78,7 @@ class Workplace(Contract):
     )
 
 
-class _Ask(Contract):
+class _Request(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     projects: list[Name] = Field(min_length=1)
     gateway: Name | None = None
@@ -86,7 +86,7 @@ class _Ask(Contract):
     owner: Owner
 
 
-class ReviewAsk(_Ask):
+class ReviewRequest(_Request):
     activity: Literal["review"] = "review"
     environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
     baseline: BaselineChoice = "auto"
@@ -114,7 +114,7 @@ class ReviewAsk(_Ask):
     executor_hour_price: float | None = Field(default=None, ge=0)
 
 
-class BaseTestsAsk(_Ask):
+class BaseTestsRequest(_Request):
     """How do these unit tests end in the projects of the base branch?"""
 
     activity: Literal["base_tests"] = "base_tests"
@@ -122,7 +122,7 @@ class BaseTestsAsk(_Ask):
     tests: list[TestName] = Field(min_length=1)
 
 
-class ScanAsk(_Ask):
+class ScanRequest(_Request):
     """What do the changed files say by themselves? Nothing of the project is loaded for it."""
 
     activity: Literal["scan"] = "scan"
@@ -137,7 +137,7 @@ class ScanAsk(_Ask):
     )
 
 
-class _OfEnvironment(_Ask):
+class _OfEnvironment(_Request):
     """What changes an environment: a pull request's, or, without one, a person's on a laptop."""
 
     environment_prefix: Prefix = "pr"
@@ -162,7 +162,7 @@ class _OfEnvironment(_Ask):
         return cls.judge(text, prefix=known["environment_prefix"], number=number)
 
 
-class ApplyAsk(_OfEnvironment):
+class ApplyRequest(_OfEnvironment):
     activity: Literal["apply"] = "apply"
     plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
     reviewed: PlanIdentity | None = None
@@ -177,7 +177,7 @@ class ApplyAsk(_OfEnvironment):
         return for_apply(text, prefix=prefix, number=number)
 
 
-class CleanupAsk(_OfEnvironment):
+class CleanupRequest(_OfEnvironment):
     activity: Literal["cleanup"] = "cleanup"
     reclaim: Literal["auto", "never", "always"] = "auto"
     merged: bool | None = None
@@ -187,14 +187,14 @@ class CleanupAsk(_OfEnvironment):
         return for_cleanup(text, prefix=prefix, number=number)
 
 
-class ListAsk(_Ask):
+class ListRequest(_Request):
     """Which environments named `<prefix>_<number>` are there? Read-only, without Spark."""
 
     activity: Literal["list"] = "list"
     environment_prefix: Prefix = "pr"
 
 
-class SweepAsk(_Ask):
+class SweepRequest(_Request):
     """Clean up these environments, one after the other, with one Spark session for all."""
 
     activity: Literal["sweep"] = "sweep"
@@ -209,16 +209,25 @@ class SweepAsk(_Ask):
         return self
 
 
-class DoctorAsk(_Ask):
+class DoctorRequest(_Request):
     """How are the parts that the other activities need? Read-only."""
 
     activity: Literal["doctor"] = "doctor"
     environment_prefix: Prefix = "pr"
 
 
-AnyAsk = ReviewAsk | BaseTestsAsk | ScanAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
-Ask = Annotated[AnyAsk, Field(discriminator="activity")]
-ASK: TypeAdapter[AnyAsk] = TypeAdapter(Ask)
+AnyRequest = (
+    ReviewRequest
+    | BaseTestsRequest
+    | ScanRequest
+    | ApplyRequest
+    | CleanupRequest
+    | ListRequest
+    | SweepRequest
+    | DoctorRequest
+)
+Ask = Annotated[AnyRequest, Field(discriminator="activity")]
+REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(Ask)
 
 
 class FailedAnswer(Contract):

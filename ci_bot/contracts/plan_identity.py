@@ -1,4 +1,4 @@
-"""Plan identity: one id for what a PR environment will be (DESIGN 4.3).
+"""Plan identity: one id for what a PR environment will be.
 
 The id covers what the environment becomes and the permissions it becomes it with. What is still
 to do is no part of it, so that a retry, a second click or a scheduled prod run keep the id.

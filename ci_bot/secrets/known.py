@@ -11,8 +11,8 @@ import string
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import groupby
 
-from ci_bot.secrets.any_of import any_of
 from ci_bot.secrets.forms import encodings, lines
 from ci_bot.secrets.shapes import Span
 
@@ -50,6 +50,10 @@ def possibilities(value: str) -> int:
 def can_be_hidden(value: str) -> bool:
     """Whether a text would survive it if `value` were taken out wherever it stands alone."""
     return possibilities(value) >= ENOUGH and value.lower() not in _VOCABULARY
+
+
+# Deeper groups are more than a pattern may nest; what is left there are few texts.
+_DEEPEST = 12
 
 
 class KnownValues:
@@ -117,3 +121,33 @@ def fold(text: str) -> str:
 def _stands_alone(text: str, start: int, end: int) -> bool:
     around = text[max(0, start - 1) : start] + text[end : end + 1]
     return not any(char.isascii() and (char.isalnum() or char == "_") for char in around)
+
+
+def any_of(texts: Iterable[str]) -> str:
+    """A regular expression for the longest of `texts` (none of them empty) at a place.
+
+    A list of alternatives is tried one after the other at every place: fifty secrets in all their
+    encodings are thousands. In a tree of common beginnings a place is given up at its first or
+    second character, however many they are.
+    """
+    return _branches(sorted(set(texts)), 0)
+
+
+def _branches(texts: list[str], depth: int) -> str:
+    if depth == _DEEPEST:
+        longest_first = sorted(texts, key=lambda text: -len(text))
+        return f"(?:{'|'.join(re.escape(text) for text in longest_first)})"
+    parts = [_branch(list(group), depth) for _, group in groupby(texts, key=lambda text: text[0])]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+def _branch(texts: list[str], depth: int) -> str:
+    """For texts that begin with the same character, in their order."""
+    first, last = texts[0], texts[-1]
+    pairs = enumerate(zip(first, last, strict=False))
+    length = next((place for place, (a, b) in pairs if a != b), min(len(first), len(last)))
+    shared, longer = re.escape(first[:length]), [text[length:] for text in texts if text[length:]]
+    if len(longer) == len(texts):
+        return shared + _branches(longer, depth + 1)
+    # Greedy, so that the longest text is found where one is the beginning of another.
+    return f"{shared}(?:{_branches(longer, depth + 1)})?" if longer else shared

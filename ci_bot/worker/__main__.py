@@ -1,4 +1,4 @@
-"""The worker process: one request in, one answer out (DESIGN 2)."""
+"""The worker process: one request in, one answer out."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 from ci_bot.contracts.base import Contract
 from ci_bot.contracts.environment import UnfitName
 from ci_bot.contracts.messages import (
-    AnyAsk,
-    ApplyAsk,
-    BaseTestsAsk,
-    CleanupAsk,
-    DoctorAsk,
+    AnyRequest,
+    ApplyRequest,
+    BaseTestsRequest,
+    CleanupRequest,
+    DoctorRequest,
     FailedAnswer,
-    ListAsk,
-    ReviewAsk,
-    ScanAsk,
-    SweepAsk,
+    ListRequest,
+    ReviewRequest,
+    ScanRequest,
+    SweepRequest,
 )
 from ci_bot.errors import BotError, format_exception
 from ci_bot.worker.process.channel import Channel
@@ -37,32 +37,40 @@ EMBEDDED_METASTORE = "metastore_db"
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
-LoadingAsk = ReviewAsk | BaseTestsAsk | ApplyAsk | CleanupAsk | ListAsk | SweepAsk | DoctorAsk
+LoadingRequest = (
+    ReviewRequest
+    | BaseTestsRequest
+    | ApplyRequest
+    | CleanupRequest
+    | ListRequest
+    | SweepRequest
+    | DoctorRequest
+)
 
 
 def main() -> None:
     """Answers one request. The answer says how it went, the exit code only that there is one."""
     channel = Channel.from_arguments(sys.argv[1:])
     try:
-        ask = channel.ask()
+        request = channel.request()
     except UnfitName as error:
         # Before anything is opened: what was asked for must not be done.
         channel.answer(FailedAnswer(failure=error.failure("input")))
         return
     stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
-    words: list[Words] = [lambda: _cancelled(ask)]
+    words: list[Words] = [lambda: _cancelled(request)]
     # A sweep answers as it goes on, and what it has done stays told.
     stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
-    limit_forks(ask)
-    leave_nothing_behind(ask)
+    limit_forks(request)
+    leave_nothing_behind(request)
     try:
-        if isinstance(ask, ScanAsk):
-            answer: Contract = read_only(ask)
+        if isinstance(request, ScanRequest):
+            answer: Contract = read_only(request)
         else:
-            answer = perform(ask, channel, stop, words.append)
+            answer = perform(request, channel, stop, words.append)
     except BaseException as error:
-        answer = failed(error, ask)
+        answer = failed(error, request)
     if stop.asked and isinstance(answer, FailedAnswer):
         answer = words[-1]()
     channel.answer(answer)
@@ -73,12 +81,12 @@ def main() -> None:
     os._exit(0)
 
 
-def limit_forks(ask: AnyAsk) -> None:
+def limit_forks(request: AnyRequest) -> None:
     """Loads small projects in this process. SQLMesh reads the variable when it is imported."""
     if "MAX_FORK_WORKERS" in os.environ:
         return
     count = 0
-    for project in ask.projects:
+    for project in request.projects:
         for path in Path(project, "models").rglob("*"):
             count += path.suffix in (".sql", ".py")
             if count > SMALL_PROJECT_FILES:
@@ -86,23 +94,23 @@ def limit_forks(ask: AnyAsk) -> None:
     os.environ["MAX_FORK_WORKERS"] = "1"
 
 
-def leave_nothing_behind(ask: AnyAsk) -> None:
+def leave_nothing_behind(request: AnyRequest) -> None:
     """No byte code beside the project's modules, neither from here nor from Spark's Python."""
     from ci_bot.worker.process import bytecode
 
-    bytecode.keep_out_of(Path(ask.workplace.repository))
+    bytecode.keep_out_of(Path(request.workplace.repository))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
-def read_only(ask: ScanAsk) -> Contract:
+def read_only(request: ScanRequest) -> Contract:
     """Reads the changed files, and loads nothing of the project."""
     from ci_bot.worker.review import scanning
 
-    return scanning.scan(ask, time.monotonic)
+    return scanning.scan(request, time.monotonic)
 
 
 def perform(
-    ask: LoadingAsk, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
+    request: LoadingRequest, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
 ) -> Contract:
     """Runs the activity that was asked for. SQLMesh is imported here and not before.
 
@@ -113,12 +121,12 @@ def perform(
     from ci_bot.worker.process import java, search_path
     from ci_bot.worker.project.opening import Clock
 
-    if isinstance(ask, ReviewAsk):
+    if isinstance(request, ReviewRequest):
         from ci_bot.worker.review import reviewing
 
         # Nothing of the project runs before here, and nothing of it beside the scan.
         channel.wait()
-    search_path.use(ask.workplace.python_path)
+    search_path.use(request.workplace.python_path)
     compat.judge_macro_code()
 
     def progress(
@@ -139,22 +147,24 @@ def perform(
                 metastore=only_looks and not Path(EMBEDDED_METASTORE).exists(),
             )
         )
-        if not isinstance(ask, ApplyAsk):
+        if not isinstance(request, ApplyRequest):
             brief()  # catalogs are asked, and no data is read
         progress("spark", "starting Spark")
 
-    only_looks = isinstance(ask, ReviewAsk | DoctorAsk | ListAsk)
+    only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest)
     clock = Clock()
-    if isinstance(ask, ReviewAsk):
-        return reviewing.review(ask, reviewing.Ports(clock, progress, before_spark))
-    if isinstance(ask, BaseTestsAsk):
+    if isinstance(request, ReviewRequest):
+        return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))
+    if isinstance(request, BaseTestsRequest):
         from ci_bot.worker.review import base_test_runs, reviewing
 
-        return base_test_runs.base_tests(ask, reviewing.Ports(clock, progress, before_spark))
-    if isinstance(ask, ApplyAsk):
+        return base_test_runs.base_tests(
+            request, reviewing.ReviewPorts(clock, progress, before_spark)
+        )
+    if isinstance(request, ApplyRequest):
         from ci_bot.worker.apply import applying
 
-        ports = applying.Ports(
+        ports = applying.ApplyPorts(
             clock,
             progress,
             before_spark,
@@ -163,23 +173,25 @@ def perform(
             keep=channel.keep,
             last_words=last_words,
         )
-        return applying.apply(ask, ports)
-    if isinstance(ask, DoctorAsk):
+        return applying.apply(request, ports)
+    if isinstance(request, DoctorRequest):
         from ci_bot.worker.doctor import examining
 
-        around = examining.Ports(clock, progress, before_spark, os.environ, sys.executable)
-        return examining.doctor(ask, around)
-    if isinstance(ask, ListAsk | SweepAsk):
+        around = examining.DoctorPorts(clock, progress, before_spark, os.environ, sys.executable)
+        return examining.doctor(request, around)
+    if isinstance(request, ListRequest | SweepRequest):
         from ci_bot.worker.cleanup import sweeping
 
-        asked = sweeping.Ports(progress, before_spark, lambda: stop.asked, channel.answer)
-        return sweeping.answer(ask, asked)
+        asked = sweeping.SweepPorts(progress, before_spark, lambda: stop.asked, channel.answer)
+        return sweeping.answer(request, asked)
     from ci_bot.worker.cleanup import cleaning
 
-    return cleaning.cleanup(ask, cleaning.Ports(clock, progress, before_spark, last_words))
+    return cleaning.cleanup(
+        request, cleaning.CleanupPorts(clock, progress, before_spark, last_words)
+    )
 
 
-def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
+def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:
     """The answer where an activity raised instead of giving a document."""
     from ci_bot.worker.words.problems import NotLoaded, failure_of
 
@@ -190,11 +202,11 @@ def failed(error: BaseException, ask: AnyAsk) -> FailedAnswer:
             base_failures=None if error.base is None else list(error.base),
             traceback=story(error.__cause__) if error.__cause__ is not None else None,
         )
-    stage = {"review": "plan", "list": "sweep"}.get(ask.activity, ask.activity)
+    stage = {"review": "plan", "list": "sweep"}.get(request.activity, request.activity)
     if isinstance(error, BotError) and error.reason_code in _CONFIGURATION:
         stage = "configuration"
     return FailedAnswer(
-        failure=failure_of(error, stage=stage, repository=Path(ask.workplace.repository)),
+        failure=failure_of(error, stage=stage, repository=Path(request.workplace.repository)),
         # The whole story is for the log, which is masked; the reader gets the sentence.
         traceback=None if isinstance(error, BotError) else story(error),
     )
@@ -205,8 +217,8 @@ def story(error: BaseException) -> str:
     return speakable(format_exception(error))[-MOST_CHARACTERS:]
 
 
-def _cancelled(ask: AnyAsk) -> FailedAnswer:
-    return FailedAnswer(failure=cancelled(ask.activity))
+def _cancelled(request: AnyRequest) -> FailedAnswer:
+    return FailedAnswer(failure=cancelled(request.activity))
 
 
 if __name__ == "__main__":

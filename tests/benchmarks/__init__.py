@@ -1,3 +1,3 @@
-"""Measurements of DESIGN section 8, one script for each."""
+"""Measurements, one script for each; the README has their figures."""
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def _content(path: Path) -> bytes | None:
 def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.bot.cage.watch.trace import TraceReader, opened_among
     from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
-    from ci_bot.contracts.messages import Owner, ReviewAsk, ScanAsk, Workplace
+    from ci_bot.contracts.messages import Owner, ReviewRequest, ScanRequest, Workplace
     from ci_bot.worker import compat
     from ci_bot.worker.process import load_trace
     from ci_bot.worker.project.opening import Clock
@@ -128,7 +128,7 @@ def _review(folder: Path) -> dict[str, Any]:
     scratch, cache = folder / "scratch", folder / "cache"
     scratch.mkdir()
     cache.mkdir()
-    ask = ReviewAsk(
+    ask = ReviewRequest(
         projects=[str(head)],
         workplace=Workplace(repository=str(head), cache_dir=str(cache), scratch_dir=str(scratch)),
         owner=Owner(name="corpus"),
@@ -141,7 +141,7 @@ def _review(folder: Path) -> dict[str, Any]:
     )
 
     scanned = scanning.scan(
-        ScanAsk(
+        ScanRequest(
             projects=ask.projects,
             workplace=ask.workplace,
             owner=ask.owner,
@@ -159,7 +159,7 @@ def _review(folder: Path) -> dict[str, Any]:
 
     try:
         facts = reviewing.review(
-            ask, reviewing.Ports(Clock(), lambda phase, message: None, no_spark)
+            ask, reviewing.ReviewPorts(Clock(), lambda phase, message: None, no_spark)
         )
     except Exception as error:
         facts = _failed(error, head)

@@ -1,4 +1,4 @@
-"""How well the review decides on the labelled changes (issue 3, "Decision quality")."""
+"""How well the review decides on the labelled changes."""
 
 from __future__ import annotations
 

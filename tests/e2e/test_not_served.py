@@ -15,7 +15,7 @@ from tests.github_standin.events import PullFacts
 from tests.github_standin.scripted import ScriptedServer
 
 REPOSITORY = "acme/warehouse"
-GOAL_SECONDS = 0.4  # DESIGN 8
+GOAL_SECONDS = 0.4
 # What a review needs and a skipped event does not: GitHub's client, templates, and of course
 # everything of the worker.
 HEAVY = {"sqlmesh", "sqlglot", "pyspark", "pandas", "duckdb", "github", "requests", "jinja2"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ci_bot.bot.comment.marker import encode
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.http.retry import PATIENT, Limits
+from ci_bot.bot.github.http.retry import PATIENT, RateLimits
 from ci_bot.bot.github.http.transport import Time
 from ci_bot.contracts.documents.comment import Marker
 from tests.github_standin.script import (
@@ -66,7 +66,7 @@ def scripted_github() -> Iterator[ScriptedServer]:
 
 
 def client(
-    server: ScriptedServer, clock: Clock, *, token: str = APP, limits: Limits = PATIENT
+    server: ScriptedServer, clock: Clock, *, token: str = APP, limits: RateLimits = PATIENT
 ) -> GitHubClient:
     return GitHubClient(
         repository=REPO, token=token, api_url=server.url, time=clock.time(), limits=limits

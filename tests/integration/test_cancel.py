@@ -1,4 +1,4 @@
-"""Cancelling an apply on real Spark, wherever it is at that moment (DESIGN 6).
+"""Cancelling an apply on real Spark, wherever it is at that moment.
 
 The real command in a process of its own, and real signals. The runner gives 7.5 s.
 """

@@ -19,7 +19,7 @@ from tests.github_standin import script
 from tests.github_standin.pull import Pull
 from tests.github_standin.repo import Repo
 from tests.github_standin.standin import GitHubStandin
-from tests.in_process import Machine, Ran
+from tests.in_process import Ran, RunnerMachine
 
 pytestmark = pytest.mark.standin
 
@@ -46,7 +46,7 @@ class Team:
                 name, {name: bool(given.get("required")) for name, given in declared.items()}
             )
         job = example("commands.yml")["jobs"]["command"]
-        self.machine = Machine(
+        self.machine = RunnerMachine(
             api_url=standin.url,
             repository=repo.full_name,
             token=standin.actions_token(repo, job["permissions"]),
@@ -128,7 +128,7 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     # In review.yml the mode stands in the file; in apply.yml it is an input.
     step = example(made.workflow)["jobs"].popitem()[1]["steps"][1]["with"]
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
-    asked = activity.Asked(mode=mode, actor=BOT)
+    asked = activity.JobRequest(mode=mode, actor=BOT)
     chosen = activity.choose(read_event("workflow_dispatch", json.dumps(payload)), asked)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number

@@ -105,7 +105,7 @@ def oracle(
 
 
 def agree(found: TableDiff, theirs: RowDiff, *, extra_full_matches: int = 0) -> None:
-    """Every count that SQLMesh has, in the relations that ci_bot/worker/diff/__init__.py states."""
+    """Every count that SQLMesh has, in the relations that ci_bot/worker/apply/diff/__init__.py states."""
     assert found.matched is not None
     assert found.only_prod is not None
     assert found.only_pr is not None
@@ -313,7 +313,7 @@ def test_rates__zero_rows_are_no_match(spark: SparkSession) -> None:
     assert [column.match_rate for column in found.columns] == [None]
 
 
-# Where SQLMesh counts something that no table holds: the list of ci_bot/worker/diff/__init__.py.
+# Where SQLMesh counts something that no table holds: the list of ci_bot/worker/apply/diff/__init__.py.
 
 
 def test_difference__rows_are_the_tables_rows(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from ci_bot.bot.terminal.local_doctor import doctor_locally
-from tests.in_process import Machine
+from tests.in_process import RunnerMachine
 from tests.integration.test_review import state_rows
 from tests.projects import Shop, write_shop
 
@@ -42,7 +42,7 @@ EXPECTED = [
 
 def examine(project: Path, home: Path, **variables: str) -> tuple[int, dict[str, Any], str]:
     """The exit code, the checks by name, and what a terminal shows."""
-    machine = Machine(api_url="", repository="", token="", home=home)
+    machine = RunnerMachine(api_url="", repository="", token="", home=home)
     around, out = machine.surroundings(variables)
     options: dict[str, Any] = {"projects": (str(project),), "gateway": None, "worker_env": ""}
     code = doctor_locally(around, form="json", **options)
@@ -190,7 +190,7 @@ def test_doctor__shows_no_password_of_the_environment(tmp_path: Path) -> None:
     )
     rest = after.split("\n", 2)[2]
     shop.write("config.yaml", before + broken + rest)
-    machine = Machine(api_url="", repository="", token="", home=tmp_path)
+    machine = RunnerMachine(api_url="", repository="", token="", home=tmp_path)
     around, out = machine.surroundings(
         {"STATE_PASSWORD": "hunter2-and-more", "JAVA_HOME": str(tmp_path / "none")}
     )

@@ -18,7 +18,7 @@ from tests.github_standin.pull import Pull
 from tests.github_standin.repo import Repo
 from tests.github_standin.standin import GitHubStandin
 from tests.github_standin.state import Run
-from tests.in_process import Machine, Ran
+from tests.in_process import Ran, RunnerMachine
 from tests.unit.rendering.dom import parse
 
 pytestmark = pytest.mark.standin
@@ -40,7 +40,7 @@ class Fork:
         repo.set_ref("theirs-head", self.pull.head_sha)
         self.review: Run = repo.add_run(workflow, "theirs-head")
         job = YAML(typ="safe").load(EXAMPLE.read_text("utf-8"))["jobs"]["comment"]
-        self.machine = Machine(
+        self.machine = RunnerMachine(
             api_url=standin.url,
             repository=repo.full_name,
             token=standin.actions_token(repo, job["permissions"]),

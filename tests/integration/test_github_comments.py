@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.github.http.retry import PATIENT, Limits
+from ci_bot.bot.github.http.retry import PATIENT, RateLimits
 from ci_bot.bot.github.http.transport import Unclear
 from ci_bot.bot.github.sticky import FRESH_SECONDS, Sticky
 from ci_bot.errors import GitHubUnavailable, Refused
@@ -60,7 +60,7 @@ def test_create_comment__that_was_taken_after_all_is_not_written_twice(
     server: ScriptedServer, clock: Clock, fault: Reply
 ) -> None:
     server.script.on("POST", LIST, fault)
-    written = client(server, clock, limits=Limits(timeout=1)).create_comment(7, "a report\r\n")
+    written = client(server, clock, limits=RateLimits(timeout=1)).create_comment(7, "a report\r\n")
     (stored,) = server.github.comments(REPO, 7)
     assert written.id == stored["id"]
     assert asked(server) == [f"POST {LIST}", f"GET {LIST}"]

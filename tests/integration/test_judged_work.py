@@ -19,10 +19,10 @@ from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan
-from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.project import baseline, opening
-from ci_bot.worker.project.opening import Clock, Place
+from ci_bot.worker.project.opening import Clock, ProjectPlace
 from ci_bot.worker.records import history
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -83,7 +83,7 @@ class Seen:
 
     context: Any
     planned: Planned
-    wish: Wish
+    wish: PlanRequest
 
     @property
     def names(self) -> Names:
@@ -143,7 +143,7 @@ class Seen:
 @contextmanager
 def plan(shop: Shop, scratch: Path, flags: PlanFlags | None = None, **wish: Any) -> Iterator[Seen]:
     scratch.mkdir(exist_ok=True)
-    wished = Wish(environment="pr_7", flags=flags or PlanFlags(), **wish)
+    wished = PlanRequest(environment="pr_7", flags=flags or PlanFlags(), **wish)
     with opened(scratch, shop.project, write=True) as found:
         planned = planning.plan_against_prod(found.context, wished)
         assert planned is not None
@@ -153,9 +153,9 @@ def plan(shop: Shop, scratch: Path, flags: PlanFlags | None = None, **wish: Any)
 @contextmanager
 def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
     """As `plan`, with the project in `base` for prod, built up to the same day."""
-    wished = Wish(environment="pr_7", flags=PlanFlags())
+    wished = PlanRequest(environment="pr_7", flags=PlanFlags())
     places = [
-        Place((path,), path, scratch / name, scratch, None)
+        ProjectPlace((path,), path, scratch / name, scratch, None)
         for path, name in ((base, "base"), (shop.project, "head"))
     ]
     scratch.mkdir()

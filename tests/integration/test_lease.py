@@ -16,7 +16,7 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.contracts.messages import Owner
-from ci_bot.worker.records.lease import LeaseLostError, Leases, Reason, Timing
+from ci_bot.worker.records.lease import LeaseLostError, LeaseReason, Leases, Timing
 from ci_bot.worker.records.lease_rows import RECLAIM, HeldByAnother, Holder
 from ci_bot.worker.records.ledger import SCHEMA
 from tests.conftest import REPOSITORY, missing
@@ -204,7 +204,7 @@ def test_lease__is_lost_where_no_sign_of_life_reaches_the_server(
     database: str, two: tuple[Leases, Leases]
 ) -> None:
     name = database.rpartition("/")[2]
-    ended: list[Reason] = []
+    ended: list[LeaseReason] = []
     lease = two[0].acquire("pr_7", APPLY, on_end=ended.append)
     sql(database, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:
@@ -228,7 +228,7 @@ def test_lease__that_was_taken_away__stops_the_work_and_its_writes(
 ) -> None:
     state: Any = connection(database).create_engine_adapter()
     state.execute("CREATE TABLE IF NOT EXISTS environments AS SELECT 'before' AS plan")
-    ended: list[Reason] = []
+    ended: list[LeaseReason] = []
     # Its heart stands still, as that of a paused machine does.
     paused = leases(database, Timing(heartbeat=3_600, expiry=0.2, poll=0.01))
     asleep = paused.acquire("pr_7", APPLY, on_end=ended.append)
@@ -280,7 +280,7 @@ def test_fence__nobody_takes_the_lease_while_something_is_written(
 def test_stop__is_asked_of_an_apply_and_seen_with_the_next_heartbeat(
     two: tuple[Leases, Leases],
 ) -> None:
-    ended: list[Reason] = []
+    ended: list[LeaseReason] = []
     told: list[str] = []
     apply = two[0].acquire("pr_7", APPLY, on_end=ended.append)
 

@@ -9,7 +9,7 @@ import pytest
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import Refused
 from ci_bot.worker.plan import guard, planning
-from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -36,7 +36,7 @@ def prod(tmp_path: Path, *models: str, setting: str = "") -> Shop:
 
 def check(shop: Shop, tmp_path: Path, environment: str) -> Planned:
     with opened(tmp_path, shop.project) as found:
-        wish = Wish(environment=environment, flags=PlanFlags())
+        wish = PlanRequest(environment=environment, flags=PlanFlags())
         planned = planning.plan_against_prod(found.context, wish)
         assert planned is not None
         guard.check_own_place(found.context, planned)
@@ -86,7 +86,7 @@ def test_plan__of_prod_itself__is_refused_whoever_made_it(tmp_path: Path) -> Non
     shop = prod(tmp_path)
     with opened(tmp_path, shop.project) as found:
         planned = planning.plan_against_prod(
-            found.context, Wish(environment="PROD", flags=PlanFlags())
+            found.context, PlanRequest(environment="PROD", flags=PlanFlags())
         )
         assert planned is not None
         names = Names(found.context.default_catalog, found.context.default_dialect)

@@ -16,7 +16,7 @@ from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.messages import ApplyAsk, CleanupAsk, FailedAnswer, Owner
+from ci_bot.contracts.messages import ApplyRequest, CleanupRequest, FailedAnswer, Owner
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_review import REVENUE, state_rows
 from tests.one_jvm import OWNER, OneJvm, one_jvm
@@ -60,7 +60,7 @@ def add_column(shop: Shop, name: str) -> None:
 
 def ask(
     jvm: OneJvm,
-    kind: type[ApplyAsk] | type[CleanupAsk],
+    kind: type[ApplyRequest] | type[CleanupRequest],
     environment: str,
     pull: int | None,
     owner: str = OWNER,
@@ -106,7 +106,7 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
     jvm.plan_by_hand("pr_1")
     before = state_rows(shop.state)
 
-    for request in (CleanupAsk, ApplyAsk):
+    for request in (CleanupRequest, ApplyRequest):
         assert_not_ours(ask(jvm, request, "pr_1", 1), "pr_1")
         # Nor on a laptop, where a name alone is no proof either.
         assert_not_ours(ask(jvm, request, "pr_1", None), "pr_1")
@@ -121,12 +121,12 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
     assert "shop__pr_1" in schemas(jvm)
     assert jvm.sql("SELECT SUM(by_hand) FROM shop__pr_1.revenue") == [[["30"]]]
 
-    removed = ask(jvm, CleanupAsk, "pr_1", None, claim=True)
+    removed = ask(jvm, CleanupRequest, "pr_1", None, claim=True)
     assert isinstance(removed, CleanupDocument), removed
     assert (removed.result, removed.leftovers) == ("removed", [])
     assert "shop__pr_1" not in schemas(jvm)
     assert owner_of(shop, "pr_1") is None
-    again = ask(jvm, CleanupAsk, "pr_1", 1)
+    again = ask(jvm, CleanupRequest, "pr_1", 1)
     assert isinstance(again, CleanupDocument)
     assert (again.result, again.existed) == ("nothing_to_do", False), "a quiet success"
 
@@ -135,12 +135,12 @@ def test_foreign_environment__that_is_claimed_by_an_apply__is_ours(jvm: OneJvm, 
     add_column(shop, "claimed")
     jvm.plan_by_hand("pr_2")
 
-    applied = ask(jvm, ApplyAsk, "pr_2", None, claim=True)
+    applied = ask(jvm, ApplyRequest, "pr_2", None, claim=True)
 
     assert isinstance(applied, ApplyDocument), applied
     assert applied.result == "applied"
     assert owner_of(shop, "pr_2") == OWNER
-    removed = ask(jvm, CleanupAsk, "pr_2", 2, merged=False, reclaim="always")
+    removed = ask(jvm, CleanupRequest, "pr_2", 2, merged=False, reclaim="always")
     assert isinstance(removed, CleanupDocument), removed
     assert removed.result == "removed"
     assert removed.tables_reclaimed == [], "its tables were there before it was ours"
@@ -150,16 +150,16 @@ def test_environment__of_another_repository__is_claimed_by_a_person_only(
     jvm: OneJvm, shop: Shop
 ) -> None:
     add_column(shop, "renamed")
-    assert isinstance(ask(jvm, ApplyAsk, "pr_3", 3, owner="octo/old-name"), ApplyDocument)
+    assert isinstance(ask(jvm, ApplyRequest, "pr_3", 3, owner="octo/old-name"), ApplyDocument)
 
-    for request in (CleanupAsk, ApplyAsk):
+    for request in (CleanupRequest, ApplyRequest):
         refused = ask(jvm, request, "pr_3", 3)
         assert isinstance(refused, Failure)
         assert (refused.reason_code, refused.exit_code) == ("other_owner", 3)
         assert "belongs to octo/old-name, not to octo/shop" in refused.message
         assert "--claim" in (refused.hint or "")
 
-    removed = ask(jvm, CleanupAsk, "pr_3", None, claim=True, merged=False, reclaim="always")
+    removed = ask(jvm, CleanupRequest, "pr_3", None, claim=True, merged=False, reclaim="always")
     assert isinstance(removed, CleanupDocument), removed
     assert removed.result == "removed"
     assert len(removed.tables_reclaimed) == 2
@@ -169,21 +169,21 @@ def test_environment__that_was_made_anew_after_its_cleanup__is_somebody_elses(
     jvm: OneJvm, shop: Shop
 ) -> None:
     add_column(shop, "remade")
-    assert isinstance(ask(jvm, ApplyAsk, "pr_4", 4), ApplyDocument)
-    closed = ask(jvm, CleanupAsk, "pr_4", 4, merged=False)
+    assert isinstance(ask(jvm, ApplyRequest, "pr_4", 4), ApplyDocument)
+    closed = ask(jvm, CleanupRequest, "pr_4", 4, merged=False)
     assert isinstance(closed, CleanupDocument)
     assert closed.tables_kept, "the ledger's row waits for the sweep"
     jvm.plan_by_hand("pr_4")
 
-    assert_not_ours(ask(jvm, CleanupAsk, "pr_4", 4, merged=False), "pr_4")
-    assert_not_ours(ask(jvm, ApplyAsk, "pr_4", 4), "pr_4")
+    assert_not_ours(ask(jvm, CleanupRequest, "pr_4", 4, merged=False), "pr_4")
+    assert_not_ours(ask(jvm, ApplyRequest, "pr_4", 4), "pr_4")
     swept = sweeping.sweep(
         jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
     )  # type: ignore[arg-type]
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_4", "not_recorded")]
     assert "shop__pr_4" in schemas(jvm)
 
-    removed = ask(jvm, CleanupAsk, "pr_4", None, claim=True)
+    removed = ask(jvm, CleanupRequest, "pr_4", None, claim=True)
     assert isinstance(removed, CleanupDocument)
     assert removed.result == "removed"
 
@@ -193,7 +193,7 @@ def test_environment__whose_views_would_lie_among_prods__is_not_built(
 ) -> None:
     add_column(shop, "confused")
 
-    refused = ask(jvm, ApplyAsk, "pr_9", 9)
+    refused = ask(jvm, ApplyRequest, "pr_9", 9)
 
     assert isinstance(refused, Failure)
     assert (refused.reason_code, refused.exit_code) == ("would_write_prod", 3)
@@ -203,7 +203,7 @@ def test_environment__whose_views_would_lie_among_prods__is_not_built(
 
     # Made by hand it is there, and its end takes nothing of prod along.
     jvm.plan_by_hand("pr_9")
-    claimed = ask(jvm, CleanupAsk, "pr_9", None, claim=True)
+    claimed = ask(jvm, CleanupRequest, "pr_9", None, claim=True)
     assert isinstance(claimed, CleanupDocument)
     assert claimed.views_dropped == ["shop__pr_9.revenue", "shop__pr_9.top_customers"]
     assert "shop__pr_9" not in claimed.schemas_dropped
@@ -226,7 +226,7 @@ def test_apply__of_an_environment_that_the_project_keeps_for_others__is_refused(
     shop.write("config.yaml", f"{config}\n{setting}\n")
     add_column(shop, "kept")
 
-    refused = ask(jvm, ApplyAsk, "pr_5" if pull else "dev_ada", pull)
+    refused = ask(jvm, ApplyRequest, "pr_5" if pull else "dev_ada", pull)
 
     assert isinstance(refused, Failure)
     assert (refused.reason_code, refused.exit_code) == (reason, 3)

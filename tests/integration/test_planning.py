@@ -10,7 +10,7 @@ import pytest
 from ci_bot.contracts.documents.plan import Window
 from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.plan import planning
-from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.plan.planning import Planned, PlanRequest
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -30,7 +30,7 @@ def identity(
     with opened(tmp_path, shop.project) as found:
         flags = wish.pop("flags", PlanFlags())
         planned = planning.plan_against_prod(
-            found.context, Wish(environment="pr_1", flags=flags, window=window, **wish)
+            found.context, PlanRequest(environment="pr_1", flags=flags, window=window, **wish)
         )
         assert planned is not None
         return planning.identity_of(
@@ -41,7 +41,7 @@ def identity(
 def work(shop: Shop, tmp_path: Path, window: Window | None = None) -> dict[str, list[Any]]:
     with opened(tmp_path, shop.project) as found:
         planned: Planned | None = planning.plan_against_prod(
-            found.context, Wish(environment="pr_1", flags=PlanFlags(), window=window)
+            found.context, PlanRequest(environment="pr_1", flags=PlanFlags(), window=window)
         )
         assert planned is not None
         return {item.snapshot_id.name: item.intervals for item in planned.plan.missing_intervals}
@@ -115,5 +115,5 @@ def test_plan__of_an_earlier_window__builds_that_window(shop: Shop, tmp_path: Pa
 
 def test_plan__without_a_change__is_none(shop: Shop, tmp_path: Path) -> None:
     with opened(tmp_path, shop.project) as found:
-        wish = Wish(environment="pr_1", flags=PlanFlags())
+        wish = PlanRequest(environment="pr_1", flags=PlanFlags())
         assert planning.plan_against_prod(found.context, wish) is None

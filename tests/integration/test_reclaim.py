@@ -1,4 +1,4 @@
-"""Physical tables after a cleanup: what stays, what goes, and when (DESIGN 7)."""
+"""Physical tables after a cleanup: what stays, what goes, and when."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.plan import planning
-from ci_bot.worker.plan.planning import Wish
+from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.records.ledger import Ledger, LedgerRow
 from tests.integration.test_review import state_rows
 from tests.projects import Shop
@@ -25,7 +25,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def plan(tmp_path: Path, *projects: Path, **flags: list[str]) -> None:
-    wish = Wish(environment="pr_1", flags=PlanFlags.model_validate(flags))
+    wish = PlanRequest(environment="pr_1", flags=PlanFlags.model_validate(flags))
     with opened(tmp_path, *projects) as found:
         planning.plan_against_prod(found.context, wish)
 

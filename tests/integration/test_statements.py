@@ -9,8 +9,8 @@ import pytest
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import Refused
 from ci_bot.worker.plan import planning
-from ci_bot.worker.plan.planning import Wish
-from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.plan.planning import PlanRequest
+from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.plan_statements import check_statements, judge_plan
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
@@ -45,10 +45,10 @@ def change(shop: Shop) -> None:
     shop.edit("models/revenue.sql", *CHANGED)
 
 
-def judged(shop: Shop, environment: str = "pr_1") -> list[Judged]:
+def judged(shop: Shop, environment: str = "pr_1") -> list[JudgedEffect]:
     with opened(shop.root / "scratch", shop.project) as found:
         planned = planning.plan_against_prod(
-            found.context, Wish(environment=environment, flags=PlanFlags())
+            found.context, PlanRequest(environment=environment, flags=PlanFlags())
         )
         assert planned is not None
         return judge_plan(found.context, planned)
@@ -59,7 +59,7 @@ def seen(shop: Shop) -> Seen:
     return [(i.statement.slot, i.severity, target(i), i.standing) for i in judged(shop)]
 
 
-def target(item: Judged) -> str:
+def target(item: JudgedEffect) -> str:
     """What a statement does something to, without the catalog of the warehouse."""
     return ".".join(item.effect.target or ("-",)).removeprefix("warehouse.")
 
@@ -330,7 +330,7 @@ def test_check__names_model_slot_kind_and_target(shop: Shop) -> None:
     add(built(shop), LOG)
     with opened(shop.root / "scratch", shop.project) as found:
         planned = planning.plan_against_prod(
-            found.context, Wish(environment="pr_1", flags=PlanFlags())
+            found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None
 

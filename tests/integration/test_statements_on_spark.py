@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.messages import ApplyAsk, FailedAnswer
+from ci_bot.contracts.messages import ApplyRequest, FailedAnswer
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop
@@ -75,7 +75,7 @@ def files_of_orders(jvm: OneJvm) -> str:
 
 
 def refused(jvm: OneJvm) -> Failure:
-    answer = jvm.ask(ApplyAsk(environment="pr_5", **jvm._place("pr_5")))
+    answer = jvm.ask(ApplyRequest(environment="pr_5", **jvm._place("pr_5")))
     assert isinstance(answer, FailedAnswer), answer
     assert not any(told.startswith(("apply", "lease")) for told in jvm.progress)
     assert answer.failure.exit_code == 3

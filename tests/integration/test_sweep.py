@@ -13,14 +13,14 @@ import pytest
 from ci_bot.bot.comment import marker as markers
 from ci_bot.bot.terminal.local_sweep import sweep_locally
 from ci_bot.bot.worker_calls import apply as applying
-from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.contracts.documents.apply import ApplyDocument
 from tests.conftest import run_python
 from tests.github_standin import events, script
 from tests.github_standin.pull import Pull
 from tests.github_standin.repo import Repo
 from tests.github_standin.standin import GitHubStandin
-from tests.in_process import Machine, Ran
+from tests.in_process import Ran, RunnerMachine
 from tests.integration.test_review import ADD_ORDERS, state_rows
 from tests.projects import Shop
 from tests.worker import Client, client
@@ -37,7 +37,7 @@ class Night:
     def __init__(self, standin: GitHubStandin, repo: Repo, shop: Shop, home: Path) -> None:
         self.standin, self.repo, self.shop = standin, repo, shop
         self.worker: Client = client(shop)
-        self.machine = Machine(
+        self.machine = RunnerMachine(
             api_url=standin.url,
             repository=repo.full_name,
             token=standin.actions_token(repo),
@@ -52,7 +52,7 @@ class Night:
     def apply(self, number: int) -> None:
         """Somebody applies the pull request's plan."""
 
-        def act(bench: Bench) -> ApplyDocument:
+        def act(bench: WorkerClient) -> ApplyDocument:
             mine = owner(self.repo.full_name, number=number)
             options = applying.ApplyOptions(environment=f"pr_{number}", owner=mine)
             return applying.apply(bench, options)

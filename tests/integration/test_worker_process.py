@@ -27,7 +27,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.cage.launch import MIB, Launch, Limits
+from ci_bot.bot.cage.launch import MIB, Launch, WorkerLimits
 from ci_bot.bot.cage.requirements import install_requirements
 from ci_bot.bot.cage.run import Second, WorkerCancelled, WorkerTimedOut, run_worker
 from ci_bot.bot.cage.user import ENTER, Identity, may
@@ -37,7 +37,7 @@ from ci_bot.bot.cage.watch.family import process_table
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.workspace import Workspace, private_workspace
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.messages import CleanupAsk, Owner, Progress
+from ci_bot.contracts.messages import CleanupRequest, Owner, Progress
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.secrets import Redactor
 from tests.conftest import missing
@@ -75,8 +75,8 @@ class Cage:
     progress: list[Progress] = field(default_factory=list)
     on_progress: Callable[[Progress], None] = lambda _message: None
 
-    def ask(self, scenario: str) -> CleanupAsk:
-        return CleanupAsk(
+    def ask(self, scenario: str) -> CleanupRequest:
+        return CleanupRequest(
             projects=["."],
             gateway=scenario,
             workplace=self.workspace.workplace(),
@@ -166,7 +166,7 @@ def make_cage(ground: Path, identity: Identity | None, token: CancelToken) -> It
             in_container=identity is not None,
             guarded=(),
             module="worker_probe",
-            limits=Limits(grace_seconds=1.0),
+            limits=WorkerLimits(grace_seconds=1.0),
         )
         yield Cage(workspace, launch, token)
 
@@ -559,7 +559,7 @@ def test_cancel__the_caller_is_told_while_the_worker_lives(laptop: Cage) -> None
     laptop.on_progress = lambda _message: laptop.cancel.cancel(signal.SIGTERM)
     with pytest.raises(WorkerCancelled):
         run_worker(
-            CleanupAsk(
+            CleanupRequest(
                 projects=["."],
                 gateway="deaf",
                 workplace=laptop.workspace.workplace(),

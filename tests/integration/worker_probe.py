@@ -20,10 +20,10 @@ from typing import Any
 
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.messages import CleanupAsk
+from ci_bot.contracts.messages import CleanupRequest
 from ci_bot.worker.process.channel import Channel
 
-Scenario = Callable[[Channel, CleanupAsk], None]
+Scenario = Callable[[Channel, CleanupRequest], None]
 
 
 def document(environment: str) -> CleanupDocument:
@@ -37,7 +37,7 @@ def document(environment: str) -> CleanupDocument:
     )
 
 
-def found(ask: CleanupAsk, facts: Any) -> None:
+def found(ask: CleanupRequest, facts: Any) -> None:
     Path(ask.workplace.scratch_dir, "found.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
@@ -58,11 +58,11 @@ def append_to(path: Path) -> int:
         return file.write("SOME=thing")
 
 
-def answer(channel: Channel, ask: CleanupAsk) -> None:
+def answer(channel: Channel, ask: CleanupRequest) -> None:
     channel.answer(document(ask.environment))
 
 
-def environment(channel: Channel, ask: CleanupAsk) -> None:
+def environment(channel: Channel, ask: CleanupRequest) -> None:
     status = Path("/proc/self/status").read_text("ascii")
     found(
         ask,
@@ -83,7 +83,7 @@ def environment(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def break_out(channel: Channel, ask: CleanupAsk) -> None:
+def break_out(channel: Channel, ask: CleanupRequest) -> None:
     """Everything a hostile project would try; `SPARK_PROBE` names the files to attack."""
     targets = json.loads(os.environ["SPARK_PROBE"])
     libc = ctypes.CDLL(None, use_errno=True)
@@ -112,22 +112,22 @@ def break_out(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def forge(channel: Channel, ask: CleanupAsk) -> None:
+def forge(channel: Channel, ask: CleanupRequest) -> None:
     channel.answer(document("prod"))
 
 
-def raw(channel: Channel, ask: CleanupAsk) -> None:
+def raw(channel: Channel, ask: CleanupRequest) -> None:
     """Writes the bytes in SPARK_PROBE straight into the answer's file."""
     os.write(int(sys.argv[2]), os.environ["SPARK_PROBE"].encode())
 
 
-def endless_answer(channel: Channel, ask: CleanupAsk) -> None:
+def endless_answer(channel: Channel, ask: CleanupRequest) -> None:
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
         time.sleep(0.001)
 
 
-def talk(channel: Channel, ask: CleanupAsk) -> None:
+def talk(channel: Channel, ask: CleanupRequest) -> None:
     sys.stdout.write("::add-mask::x\nplain")
     sys.stdout.flush()
     sys.stderr.write(" and ##[error]more\n")
@@ -140,7 +140,7 @@ def talk(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def mute(channel: Channel, ask: CleanupAsk) -> None:
+def mute(channel: Channel, ask: CleanupRequest) -> None:
     """Closes its output and its progress, and goes on working."""
     for descriptor in (1, 2, int(sys.argv[3])):
         os.close(descriptor)
@@ -148,7 +148,7 @@ def mute(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def flood(channel: Channel, ask: CleanupAsk) -> None:
+def flood(channel: Channel, ask: CleanupRequest) -> None:
     for _ in range(300):
         os.write(1, b"noise\n" * 10_000)
     for number in range(12_000):
@@ -156,7 +156,7 @@ def flood(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def deaf(channel: Channel, ask: CleanupAsk) -> None:
+def deaf(channel: Channel, ask: CleanupRequest) -> None:
     """Ignores every request to end, and so does its child in a session of its own."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -165,13 +165,13 @@ def deaf(channel: Channel, ask: CleanupAsk) -> None:
     _for_ever()
 
 
-def orphans(channel: Channel, ask: CleanupAsk) -> None:
+def orphans(channel: Channel, ask: CleanupRequest) -> None:
     """Answers, ends, and leaves descendants behind that hold on to the pipes."""
     _family(ask)
     answer(channel, ask)
 
 
-def polite(channel: Channel, ask: CleanupAsk) -> None:
+def polite(channel: Channel, ask: CleanupRequest) -> None:
     """Ends when it is asked to, after it has said what it could."""
 
     def stop(_number: int, _frame: object) -> None:
@@ -183,19 +183,19 @@ def polite(channel: Channel, ask: CleanupAsk) -> None:
     _for_ever()
 
 
-def crash(channel: Channel, ask: CleanupAsk) -> None:
+def crash(channel: Channel, ask: CleanupRequest) -> None:
     raise RuntimeError("broken on purpose")
 
 
-def leave(channel: Channel, ask: CleanupAsk) -> None:
+def leave(channel: Channel, ask: CleanupRequest) -> None:
     os._exit(0)
 
 
-def die(channel: Channel, ask: CleanupAsk) -> None:
+def die(channel: Channel, ask: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def devour(channel: Channel, ask: CleanupAsk) -> None:
+def devour(channel: Channel, ask: CleanupRequest) -> None:
     """A child takes the memory: the limit is for all of them."""
     child = os.fork()
     if child == 0:
@@ -205,7 +205,7 @@ def devour(channel: Channel, ask: CleanupAsk) -> None:
     os.waitpid(child, 0)
 
 
-def reserve(channel: Channel, ask: CleanupAsk) -> None:
+def reserve(channel: Channel, ask: CleanupRequest) -> None:
     """Address space that is never touched, as a JVM reserves it, is no use of memory."""
     import mmap
 
@@ -215,7 +215,7 @@ def reserve(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def fork_storm(channel: Channel, ask: CleanupAsk) -> None:
+def fork_storm(channel: Channel, ask: CleanupRequest) -> None:
     """Processes that fork and end all the time; for a while only, should nobody stop them."""
     until = time.monotonic() + 15
     for _ in range(8):
@@ -231,7 +231,7 @@ def fork_storm(channel: Channel, ask: CleanupAsk) -> None:
     _for_ever()
 
 
-def fork_limit(channel: Channel, ask: CleanupAsk) -> None:
+def fork_limit(channel: Channel, ask: CleanupRequest) -> None:
     children = 0
     try:
         while children < 500:
@@ -244,7 +244,7 @@ def fork_limit(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def cache(channel: Channel, ask: CleanupAsk) -> None:
+def cache(channel: Channel, ask: CleanupRequest) -> None:
     """Puts files wherever it can write, and reports what it finds planted."""
     for directory in (ask.workplace.cache_dir, ask.workplace.scratch_dir, ask.workplace.repository):
         Path(directory, "left-behind").write_text("pickle", encoding="utf-8")
@@ -258,7 +258,7 @@ def cache(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def first_of_two(channel: Channel, ask: CleanupAsk) -> None:
+def first_of_two(channel: Channel, ask: CleanupRequest) -> None:
     """Waits for the process beside this one, and says whether that had ended."""
     time.sleep(0.2)
     channel.wait()
@@ -267,17 +267,17 @@ def first_of_two(channel: Channel, ask: CleanupAsk) -> None:
     answer(channel, ask)
 
 
-def first_that_dies(channel: Channel, ask: CleanupAsk) -> None:
+def first_that_dies(channel: Channel, ask: CleanupRequest) -> None:
     """Does not wait, and takes its whole process group with it."""
     os.killpg(0, signal.SIGKILL)
 
 
-def first_that_never_ends(channel: Channel, ask: CleanupAsk) -> None:
+def first_that_never_ends(channel: Channel, ask: CleanupRequest) -> None:
     channel.wait()
     _for_ever()
 
 
-def second(channel: Channel, ask: CleanupAsk) -> None:
+def second(channel: Channel, ask: CleanupRequest) -> None:
     time.sleep(1)
     answer(channel, ask)
     Path(ask.workplace.scratch_dir, "second").write_text(
@@ -285,22 +285,22 @@ def second(channel: Channel, ask: CleanupAsk) -> None:
     )
 
 
-def second_that_dies(channel: Channel, ask: CleanupAsk) -> None:
+def second_that_dies(channel: Channel, ask: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def second_that_computes(channel: Channel, ask: CleanupAsk) -> None:
+def second_that_computes(channel: Channel, ask: CleanupRequest) -> None:
     while True:
         pass
 
 
-def second_that_writes(channel: Channel, ask: CleanupAsk) -> None:
+def second_that_writes(channel: Channel, ask: CleanupRequest) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
 
 
-def _family(ask: CleanupAsk) -> None:
+def _family(ask: CleanupRequest) -> None:
     """A child, a grandchild in its own session, and an orphan of both; their pids go to a file."""
     pids = Path(ask.workplace.scratch_dir, "pids")
     if os.fork() == 0:
@@ -332,7 +332,7 @@ def _for_ever() -> None:
 def main() -> None:
     channel = Channel.from_arguments(sys.argv[1:])
     ask = channel.ask()
-    assert isinstance(ask, CleanupAsk)
+    assert isinstance(ask, CleanupRequest)
     scenario: Scenario = globals()[str(ask.gateway)]
     scenario(channel, ask)
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import Clock, OpenProject, Place
+from ci_bot.worker.project.opening import Clock, OpenProject, ProjectPlace
 
 
 @contextmanager
 def opened(scratch: Path, *projects: Path, write: bool = False) -> Iterator[OpenProject]:
     """The projects on their own state, with the cache in `scratch`; closed afterwards."""
-    place = Place(
+    place = ProjectPlace(
         projects=projects,
         repository=projects[0],
         cache_dir=scratch / "cache",

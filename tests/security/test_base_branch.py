@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from ci_bot.contracts.messages import Owner, ReviewAsk, Workplace
+from ci_bot.contracts.messages import Owner, ReviewRequest, Workplace
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, planning
-from ci_bot.worker.plan.planning import Wish
+from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.project import baseline, opening
-from ci_bot.worker.project.opening import Clock, Place
-from ci_bot.worker.review.reviewing import Ports, open_for_review
+from ci_bot.worker.project.opening import Clock, ProjectPlace
+from ci_bot.worker.review.reviewing import ReviewPorts, open_for_review
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
 from tests.projects.duck import run_prod
@@ -33,12 +33,12 @@ def no_spark() -> None:
     raise AssertionError("a JVM was started")
 
 
-def ask(root: Path, which: str, head: Path, base: Path | None = None) -> ReviewAsk:
+def ask(root: Path, which: str, head: Path, base: Path | None = None) -> ReviewRequest:
     """A request with private directories of its own."""
     run = Path(tempfile.mkdtemp(prefix=which, dir=root))
     for name in ("cache", "scratch"):
         (run / name).mkdir(parents=True)
-    return ReviewAsk(
+    return ReviewRequest(
         projects=[str(head)],
         base_repository=str(base) if base else None,
         base_projects=[str(base)] if base else [],
@@ -52,14 +52,14 @@ def ask(root: Path, which: str, head: Path, base: Path | None = None) -> ReviewA
     )
 
 
-def ports() -> Ports:
-    return Ports(clock=Clock(), progress=lambda *_words: None, on_spark_start=no_spark)
+def ports() -> ReviewPorts:
+    return ReviewPorts(clock=Clock(), progress=lambda *_words: None, on_spark_start=no_spark)
 
 
 def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[str, Any]:
     """What a reader of the report learns about the models."""
     opened = open_for_review(ask(root, which, head, base), ports())
-    wish = Wish(environment="pr_7", flags=PlanFlags(), execution_time=EXECUTION)
+    wish = PlanRequest(environment="pr_7", flags=PlanFlags(), execution_time=EXECUTION)
     planned = planning.plan_against_prod(opened.context, wish)
     assert not opened.spark_started
     if planned is None:
@@ -76,10 +76,10 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
     }
 
 
-def place(root: Path, directory: Path) -> Place:
+def place(root: Path, directory: Path) -> ProjectPlace:
     scratch = root / "promote"
     scratch.mkdir(exist_ok=True)
-    return Place(
+    return ProjectPlace(
         projects=(directory,),
         repository=directory,
         cache_dir=root / "promote-cache",

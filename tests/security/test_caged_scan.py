@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.machine import ContainerUser, Surroundings, of_this_process
+from ci_bot.machine import ContainerUser, Machine, of_this_process
 from tests.projects.repository import Repository, write_repository
 from tests.security.test_hostile_probe import WORKER, ground, interpreter  # noqa: F401 - a fixture
 from tests.worker import Client
@@ -55,7 +55,7 @@ def repository(ground: Path) -> Repository:  # noqa: F811
 
 
 @pytest.fixture
-def around(ground: Path) -> Surroundings:  # noqa: F811
+def around(ground: Path) -> Machine:  # noqa: F811
     (ground / "tmp").mkdir()
     user = ContainerUser(uid=WORKER[0], gid=WORKER[1], java_home="/nonexistent")
     return replace(
@@ -67,7 +67,7 @@ def around(ground: Path) -> Surroundings:  # noqa: F811
 
 
 def test_cage__files_that_are_only_linked_are_read_too(
-    repository: Repository, around: Surroundings
+    repository: Repository, around: Machine
 ) -> None:
     """Large files of the copy are links to the original; a key in one is not silent."""
     large = json.dumps([*["x" * 100] * 1_000, KEY], indent=0)

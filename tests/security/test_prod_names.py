@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.worker_calls.client import Bench
+from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.messages import ApplyAsk, CleanupAsk, Owner, ReviewAsk
+from ci_bot.contracts.messages import ApplyRequest, CleanupRequest, Owner, ReviewRequest
 from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import REPOSITORY
 from tests.worker import Client
 
-ASKS: dict[str, type[Any]] = {"apply": ApplyAsk, "cleanup": CleanupAsk, "review": ReviewAsk}
+ASKS: dict[str, type[Any]] = {
+    "apply": ApplyRequest,
+    "cleanup": CleanupRequest,
+    "review": ReviewRequest,
+}
 
 
 def command(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -92,7 +96,7 @@ def test_command__with_a_prefix_that_is_none__is_bad_input(tmp_path: Path, activ
 def test_worker__that_is_asked_for_it__opens_nothing(
     tmp_path: Path, activity: str, name: str, pull: int | None, exit_code: int
 ) -> None:
-    def ask(bench: Bench) -> Any:
+    def ask(bench: WorkerClient) -> Any:
         kind = ASKS[activity]
         # As a bot would write it that does not look at names.
         request = kind.model_construct(

@@ -1,7 +1,6 @@
-"""The 58 rows of the threat list (its section B8), and the tests that hold each of them.
+"""The 58 rows of the threat list, and the tests that hold each of them.
 
-Where a row and DESIGN disagree, DESIGN holds, and the row's title says so. A row without a test is
-in `PHYSICAL`, with what makes a test impossible; there may be three of those.
+A row without a test is in `PHYSICAL`, with what makes a test impossible; there may be three.
 """
 
 from __future__ import annotations
@@ -64,19 +63,19 @@ def _row(number: int, threat: str, *tests: str) -> Row:
 
 
 ROWS: tuple[Row, ...] = (
-    _row(1, "Fork with secrets: reviewed from the base branch instead (DESIGN)",
+    _row(1, "Fork with secrets: reviewed from the base branch instead",
          f"{REFUSALS}test_fork__is_reviewed_without_a_comment_and_never_applied",
          f"{ACTIVITY}test_choose__untrusted_review_has_no_secrets_and_no_comment",
          f"{DISPATCH}test_dispatch__without_a_token__loads_nothing",
          f"{EVENT}test_fork__is_another_repository_or_one_that_is_gone"),
-    _row(2, "Unsafe triggers: those of DESIGN 1 and 6 are used",
+    _row(2, "Unsafe triggers: none is used",
          f"{ACTIVITY}test_choose__target_trigger_is_refused_with_the_safe_one",
          f"{ACTIVITY}test_choose__matrix",
          f"{WORKFLOWS}test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target"),
     _row(3, "PR code reads the token in its environment", EVERYTHING,
          f"{CHILD}test_build__nothing_of_the_runner",
          f"{CAGE}test_environment__is_exactly_what_was_built"),
-    _row(4, "PR code reads other processes; uid 0 is refused in the container (DESIGN)", IN_IMAGE,
+    _row(4, "PR code reads other processes; uid 0 is refused in the container", IN_IMAGE,
          f"{UNCAGED}test_uncaged__the_projects_code_finds_no_token_in_any_process",
          f"{UNCAGED}test_uncaged__is_refused_unless_that_is_said",
          f"{CAGE}test_break_out__everything_is_closed",
@@ -166,7 +165,7 @@ ROWS: tuple[Row, ...] = (
     _row(29, "Template injection", f"{SAFETY}test_comment__data_is_no_template",
          f"{TEMPLATES}test_environment__is_sandboxed",
          f"{TEMPLATES}test_environment__an_undefined_name_is_an_error"),
-    _row(30, "Applying something else than was reviewed: exit 3 (DESIGN)",
+    _row(30, "Applying something else than was reviewed: exit 3",
          f"{REFUSALS}test_apply__of_an_id_that_is_not_the_plan__is_refused",
          f"{REFUSALS}test_apply__where_the_base_changed_the_plan__shows_the_difference",
          f"{APPLY}test_apply__of_another_plan__is_refused_and_touches_nothing",
@@ -185,7 +184,7 @@ ROWS: tuple[Row, ...] = (
          f"{RETRY}test_decide__table",
          f"{RETRY}test_to_error__rate_limit_says_until_when",
          f"{WRITES}test_dispatch_workflow__without_the_permission_names_it"),
-    _row(35, "At most 6 requests (DESIGN), a second between writes",
+    _row(35, "At most 6 requests, a second between writes",
          f"{WRITES}test_review__with_a_changed_decision_costs_six_requests_and_three_writes",
          f"{WRITES}test_review__later_costs_five_requests_and_two_writes_and_one_more_per_page",
          f"{WRITES}test_writes__are_a_second_apart_and_reads_are_not"),
@@ -199,7 +198,7 @@ ROWS: tuple[Row, ...] = (
          f"{CAGE}test_cancel__a_deaf_worker_is_killed_after_its_grace",
          f"{CAGE}test_cancel__the_caller_is_told_while_the_worker_lives",
          f"{CAGE}test_bot__the_second_signal_ends_everything_at_once"),
-    _row(39, "A half-applied environment, on a real engine (DESIGN)",
+    _row(39, "A half-applied environment, on a real engine",
          "tests/security/test_half_applied.py::"
          "test_apply__killed_at_a_stage__is_told_and_finished_by_the_next"),
     _row(40, "Apply and cleanup at the same time",
@@ -207,12 +206,12 @@ ROWS: tuple[Row, ...] = (
          f"{WORKFLOWS}test_concurrency__is_said_on_purpose",
  "tests/security/test_retry_reason.py::test_another_plan_on_the_same_environment__is_never_retried",
  "tests/security/test_retry_reason.py::test_two_writers_on_one_table__are_retried"),
-    _row(41, "Cleanup never ran: the sweep acts, --dry-run is an option (DESIGN)",
+    _row(41, "Cleanup never ran: the sweep acts, --dry-run is an option",
          f"{SWEEP}test_sweep__removes_what_is_ours_and_closed_and_nothing_else",
          f"{SWEEP}test_sweep__where_github_does_not_answer_nothing_is_removed",
          f"{SWEEP}test_sweep__dry_run_names_and_leaves",
          f"{SWEEP}test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next"),
-    _row(42, "Cleanup of the wrong thing; a command may clean an open PR's (DESIGN)",
+    _row(42, "Cleanup of the wrong thing; a command may clean an open PR's",
          f"{APPLY}test_cleanup__of_a_name_that_is_no_pr_environment__is_refused",
          "tests/unit/test_environment_name.py::test_of__is_a_prefix_and_a_number_and_no_other",
          "tests/unit/test_environment_name.py::test_of__never_comes_from_text",
@@ -268,7 +267,7 @@ ROWS: tuple[Row, ...] = (
          f"{EVENT}test_parse_event__each_missing_key_is_an_event_or_is_named",
          f"{EVENT}test_parse_event__any_shape_is_an_event_or_bad_input",
          f"{EVENT}test_read_event__any_text_is_an_event_or_bad_input"),
-    _row(57, "Dependabot: reviewed from the base branch (DESIGN), by the author's login",
+    _row(57, "Dependabot: reviewed from the base branch, by the author's login",
          f"{EVENT}test_dependabot__is_decided_by_the_author_and_not_by_the_sender",
          f"{ACTIVITY}test_choose__untrusted_review_has_no_secrets_and_no_comment"),
     _row(58, "The worker sends something out: documented, cannot be stopped in one container",

@@ -22,9 +22,9 @@ from ci_bot.bot.trigger.job import (
     REVIEWED_ACTIONS,
     Activity,
     Apply,
-    Asked,
     Cleanup,
     Command,
+    JobRequest,
     Mode,
     PostForkReport,
     Review,
@@ -131,98 +131,98 @@ POSTED = PostForkReport(
 )
 CLOSED = Cleanup(number=7, merged=False, closed=True, head_sha=HEAD)
 
-MATRIX: list[tuple[str, Event, Asked, Activity]] = [
+MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
     # A pull request of the same repository.
-    ("opened", pull("opened"), Asked(), SAME),
-    ("pushed", pull("synchronize"), Asked(), SAME),
-    ("reopened", pull("reopened"), Asked(), SAME),
-    ("ready", pull("ready_for_review"), Asked(), SAME),
-    ("draft", pull("opened", draft=True), Asked(), SAME),
-    ("mode review", pull("opened"), Asked(mode="review"), SAME),
-    ("closed", pull("closed"), Asked(), CLOSED),
-    ("closed, mode cleanup", pull("closed"), Asked(mode="cleanup"), CLOSED),
+    ("opened", pull("opened"), JobRequest(), SAME),
+    ("pushed", pull("synchronize"), JobRequest(), SAME),
+    ("reopened", pull("reopened"), JobRequest(), SAME),
+    ("ready", pull("ready_for_review"), JobRequest(), SAME),
+    ("draft", pull("opened", draft=True), JobRequest(), SAME),
+    ("mode review", pull("opened"), JobRequest(mode="review"), SAME),
+    ("closed", pull("closed"), JobRequest(), CLOSED),
+    ("closed, mode cleanup", pull("closed"), JobRequest(mode="cleanup"), CLOSED),
     (
         "merged",
         pull("closed", merged=True),
-        Asked(),
+        JobRequest(),
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     (
         "target closed",
         pull("closed", name="pull_request_target", merged=True),
-        Asked(),
+        JobRequest(),
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     (
         "fork closed",
         pull("closed", head_repository=None),
-        Asked(),
+        JobRequest(),
         Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
     ),
     (
         "Dependabot's closed",
         pull("closed", author="dependabot[bot]"),
-        Asked(),
+        JobRequest(),
         Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
     ),
     # The default branch's workflow runs then, with its secrets, whoever opened the pull request.
     (
         "target, fork closed",
         pull("closed", name="pull_request_target", head_repository="stranger/flights"),
-        Asked(),
+        JobRequest(),
         CLOSED,
     ),
     (
         "target, fork that is gone closed",
         pull("closed", name="pull_request_target", head_repository=None),
-        Asked(),
+        JobRequest(),
         CLOSED,
     ),
     (
         "target, Dependabot's merged",
         pull("closed", name="pull_request_target", author="dependabot[bot]", merged=True),
-        Asked(),
+        JobRequest(),
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     # workflow_dispatch.
-    ("dispatch", dispatch(), Asked(pr_number=7), Apply(number=7, asked_by="grace")),
-    ("dispatch input", dispatch(pr_number="7"), Asked(), Apply(number=7, asked_by="grace")),
+    ("dispatch", dispatch(), JobRequest(pr_number=7), Apply(number=7, asked_by="grace")),
+    ("dispatch input", dispatch(pr_number="7"), JobRequest(), Apply(number=7, asked_by="grace")),
     (
         "dispatch, inputs of the action first",
         dispatch(pr_number="8", plan_id="ffffffff", comment_id="1"),
-        Asked(pr_number=7, plan_id="deadbeef", comment_id=99, actor="ada"),
+        JobRequest(pr_number=7, plan_id="deadbeef", comment_id=99, actor="ada"),
         Apply(number=7, asked_by="ada", comment_id=99, plan_id="deadbeef"),
     ),
     (
         "dispatch, its own inputs",
         dispatch(pr_number=" 8 ", plan_id="ffffffff", comment_id="1"),
-        Asked(mode="apply"),
+        JobRequest(mode="apply"),
         Apply(number=8, asked_by="grace", comment_id=1, plan_id="ffffffff"),
     ),
-    ("dispatch review", dispatch(), Asked(mode="review", pr_number=7), Review(number=7)),
+    ("dispatch review", dispatch(), JobRequest(mode="review", pr_number=7), Review(number=7)),
     (
         "dispatch cleanup",
         dispatch(comment_id="99"),
-        Asked(mode="cleanup", pr_number=7),
+        JobRequest(mode="cleanup", pr_number=7),
         Cleanup(number=7, merged=None, closed=None, comment_id=99, asked_by="grace"),
     ),
-    ("dispatch sweep", dispatch(), Asked(mode="sweep"), Sweep()),
+    ("dispatch sweep", dispatch(), JobRequest(mode="sweep"), Sweep()),
     # Comments.
     (
         "apply command",
         comment("/sqlmesh apply 9f3c21aa01bc"),
-        Asked(),
+        JobRequest(),
         Command(
             number=7,
             comment_id=99,
             author="ada",
-            command=comment_command.Apply("9f3c21aa01bc", None),
+            command=comment_command.ApplyCommand("9f3c21aa01bc", None),
         ),
     ),
     (
         "unknown verb",
         comment("/sqlmesh destroy"),
-        Asked(),
+        JobRequest(),
         Command(
             number=7,
             comment_id=99,
@@ -233,18 +233,18 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
     (
         "cleanup on a closed one",
         comment("/sqlmesh cleanup", open=False),
-        Asked(),
-        Command(number=7, comment_id=99, author="ada", command=comment_command.Cleanup()),
+        JobRequest(),
+        Command(number=7, comment_id=99, author="ada", command=comment_command.CleanupCommand()),
     ),
     # The rest.
-    ("schedule", ScheduleEvent(cron="17 3 * * *"), Asked(), Sweep()),
-    ("schedule, mode sweep", ScheduleEvent(cron=None), Asked(mode="sweep"), Sweep()),
-    ("fork's run ended", run(), Asked(), POSTED),
-    ("fork's run ended with No-Go", run(conclusion="failure"), Asked(), POSTED),
+    ("schedule", ScheduleEvent(cron="17 3 * * *"), JobRequest(), Sweep()),
+    ("schedule, mode sweep", ScheduleEvent(cron=None), JobRequest(mode="sweep"), Sweep()),
+    ("fork's run ended", run(), JobRequest(), POSTED),
+    ("fork's run ended with No-Go", run(conclusion="failure"), JobRequest(), POSTED),
     (
         "fork that is gone",
         run(head_repository=None),
-        Asked(),
+        JobRequest(),
         PostForkReport(
             run_id=5, head_sha=HEAD, head_repository=None, head_branch="more-delays", fork=True
         ),
@@ -252,7 +252,7 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
     (
         "Dependabot's run ended",
         run(head_repository="octo/flights", head_branch="dependabot/pip/sqlmesh-0.236.5"),
-        Asked(),
+        JobRequest(),
         PostForkReport(
             run_id=5,
             head_sha=HEAD,
@@ -264,13 +264,13 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
     (
         "merge queue",
         group(),
-        Asked(),
+        JobRequest(),
         Review(number=7, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD, comment=False),
     ),
     (
         "merge queue of a number unknown",
         group(number=None),
-        Asked(mode="review"),
+        JobRequest(mode="review"),
         Review(number=None, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD, comment=False),
     ),
 ]
@@ -279,41 +279,41 @@ MATRIX: list[tuple[str, Event, Asked, Activity]] = [
 @pytest.mark.parametrize(
     ("event", "asked", "expected"), [row[1:] for row in MATRIX], ids=[row[0] for row in MATRIX]
 )
-def test_choose__matrix(event: Event, asked: Asked, expected: Activity) -> None:
+def test_choose__matrix(event: Event, asked: JobRequest, expected: Activity) -> None:
     assert choose(event, asked) == expected
 
 
-SKIPS: list[tuple[str, Event, Asked, str]] = [
-    ("mode cleanup, open", pull("opened"), Asked(mode="cleanup"), "serves closed ones"),
-    ("mode review, closed", pull("closed"), Asked(mode="review"), "does not clean up"),
-    ("mode apply, closed", pull("closed"), Asked(mode="apply"), "does not clean up"),
-    ("issue", comment("/sqlmesh plan", on_pull_request=False), Asked(), "on an issue"),
-    ("edited", comment("/sqlmesh plan", action="edited"), Asked(), "Only new comments"),
-    ("deleted", comment("/sqlmesh plan", action="deleted"), Asked(), "Only new comments"),
-    ("bot", comment("/sqlmesh plan", author_is_bot=True), Asked(), "by a bot"),
-    ("no command", comment("Looks good"), Asked(), "no command"),
-    ("no command, any mode", comment("Looks good"), Asked(mode="apply"), "no command"),
-    ("plan, closed", comment("/sqlmesh plan", open=False), Asked(), "is closed"),
+SKIPS: list[tuple[str, Event, JobRequest, str]] = [
+    ("mode cleanup, open", pull("opened"), JobRequest(mode="cleanup"), "serves closed ones"),
+    ("mode review, closed", pull("closed"), JobRequest(mode="review"), "does not clean up"),
+    ("mode apply, closed", pull("closed"), JobRequest(mode="apply"), "does not clean up"),
+    ("issue", comment("/sqlmesh plan", on_pull_request=False), JobRequest(), "on an issue"),
+    ("edited", comment("/sqlmesh plan", action="edited"), JobRequest(), "Only new comments"),
+    ("deleted", comment("/sqlmesh plan", action="deleted"), JobRequest(), "Only new comments"),
+    ("bot", comment("/sqlmesh plan", author_is_bot=True), JobRequest(), "by a bot"),
+    ("no command", comment("Looks good"), JobRequest(), "no command"),
+    ("no command, any mode", comment("Looks good"), JobRequest(mode="apply"), "no command"),
+    ("plan, closed", comment("/sqlmesh plan", open=False), JobRequest(), "is closed"),
     (
         "apply, closed",
         comment("/sqlmesh apply 9f3c21aa01bc", open=False),
-        Asked(),
+        JobRequest(),
         "is closed",
     ),
-    ("run requested", run(action="requested"), Asked(), "not ended yet"),
-    ("run of a push", run(run_event="push"), Asked(), "not started by a pull request"),
-    ("run cancelled", run(conclusion="cancelled"), Asked(), "did not finish"),
-    ("run skipped", run(conclusion="skipped"), Asked(), "did not finish"),
-    ("run here", run(head_repository="octo/flights"), Asked(), "its own comment"),
-    ("merge group destroyed", group("destroyed"), Asked(), "asks for no check"),
-    ("push", OtherEvent(name="push", action=None), Asked(), "`push`"),
+    ("run requested", run(action="requested"), JobRequest(), "not ended yet"),
+    ("run of a push", run(run_event="push"), JobRequest(), "not started by a pull request"),
+    ("run cancelled", run(conclusion="cancelled"), JobRequest(), "did not finish"),
+    ("run skipped", run(conclusion="skipped"), JobRequest(), "did not finish"),
+    ("run here", run(head_repository="octo/flights"), JobRequest(), "its own comment"),
+    ("merge group destroyed", group("destroyed"), JobRequest(), "asks for no check"),
+    ("push", OtherEvent(name="push", action=None), JobRequest(), "`push`"),
 ]
 
 
 @pytest.mark.parametrize(
     ("event", "asked", "reason"), [row[1:] for row in SKIPS], ids=[row[0] for row in SKIPS]
 )
-def test_choose__skips_with_a_reason(event: Event, asked: Asked, reason: str) -> None:
+def test_choose__skips_with_a_reason(event: Event, asked: JobRequest, reason: str) -> None:
     activity = choose(event, asked)
     assert isinstance(activity, Skip)
     assert reason in activity.reason
@@ -326,7 +326,7 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
     """Closed never becomes anything but a cleanup; the target trigger never a review."""
     event = pull(action, name=name)
     try:
-        activity = choose(event, Asked(mode=mode))
+        activity = choose(event, JobRequest(mode=mode))
     except BadInput as error:
         assert action != "closed"
         assert error.reason_code == (
@@ -354,7 +354,7 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
 def test_choose__untrusted_review_has_no_secrets_and_no_comment(
     action: str, facts: dict[str, Any], word: str
 ) -> None:
-    activity = choose(pull(action, **facts), Asked())
+    activity = choose(pull(action, **facts), JobRequest())
     assert isinstance(activity, Review)
     assert activity.untrusted is not None
     assert word in activity.untrusted
@@ -364,7 +364,7 @@ def test_choose__untrusted_review_has_no_secrets_and_no_comment(
 @pytest.mark.parametrize("action", ["opened", "synchronize", "labeled"])
 def test_choose__target_trigger_is_refused_with_the_safe_one(action: str) -> None:
     with pytest.raises(BadInput, match="pull_request_target") as caught:
-        choose(pull(action, name="pull_request_target"), Asked())
+        choose(pull(action, name="pull_request_target"), JobRequest())
     assert caught.value.hint is not None
     assert "`on: pull_request`" in caught.value.hint
     assert caught.value.exit_code == 2
@@ -383,7 +383,7 @@ def test_choose__target_trigger_is_refused_with_the_safe_one(action: str) -> Non
 )
 def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> None:
     with pytest.raises(BadInput, match=f"`mode: {mode}` cannot be done on") as caught:
-        choose(event, Asked(mode=mode))
+        choose(event, JobRequest(mode=mode))
     assert caught.value.hint is not None
     assert "workflow_dispatch" in caught.value.hint
 
@@ -391,10 +391,10 @@ def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> 
 def test_choose__a_review_has_a_workflow_of_its_own() -> None:
     """Whoever may start the workflow that applies cannot make a review run with its credentials."""
     with pytest.raises(Refused, match="credentials") as caught:
-        choose(dispatch(mode="review", pr_number="7"), Asked(mode="review"))
+        choose(dispatch(mode="review", pr_number="7"), JobRequest(mode="review"))
     assert caught.value.reason_code == "review_beside_writer"
     assert "review.yml" in (caught.value.hint or "")
-    assert choose(dispatch(pr_number="7"), Asked(mode="review")) == Review(number=7)
+    assert choose(dispatch(pr_number="7"), JobRequest(mode="review")) == Review(number=7)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_dispatched__is_what_no_event_vouches_for(
 @pytest.mark.parametrize("mode", ["auto", "review", "apply", "cleanup"])
 def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
     with pytest.raises(BadInput, match="No pull request is named") as caught:
-        choose(dispatch(), Asked(mode=mode))
+        choose(dispatch(), JobRequest(mode=mode))
     assert caught.value.hint is not None
     assert "pr-number" in caught.value.hint
 
@@ -424,9 +424,9 @@ def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
 @pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "١", "9" * 30, "#7"])
 def test_choose__dispatch_number_that_is_none_is_bad_input(text: str) -> None:
     with pytest.raises(BadInput, match="`pr-number` is not a positive whole number"):
-        choose(dispatch(pr_number=text), Asked())
+        choose(dispatch(pr_number=text), JobRequest())
 
 
 def test_choose__names_of_unknown_events_are_fit_for_a_notice() -> None:
-    activity = choose(OtherEvent(name="::error::\n`x`", action=None), Asked())
+    activity = choose(OtherEvent(name="::error::\n`x`", action=None), JobRequest())
     assert activity == Skip("The event `errorx` asks for nothing here.")

@@ -10,10 +10,10 @@ import pytest
 
 from ci_bot.bot.cage.run import WorkerCancelled, WorkerTimedOut
 from ci_bot.bot.worker_calls import apply as applying
-from ci_bot.bot.worker_calls.client import Bench, Listener
+from ci_bot.bot.worker_calls.client import Listener, WorkerClient
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.messages import ApplyAsk, Owner, Progress, Workplace
+from ci_bot.contracts.messages import ApplyRequest, Owner, Progress, Workplace
 from ci_bot.errors import BadInput, WorkerFailed
 from tests.factories import PLAN, make_apply
 
@@ -31,12 +31,12 @@ class Desk:
         self._end = end
         self._steps = steps
         self._listener: Listener | None = None
-        self.asked: list[ApplyAsk] = []
+        self.asked: list[ApplyRequest] = []
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
 
-    def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
+    def apply(self, ask: ApplyRequest) -> ApplyDocument | Failure:
         self.asked.append(ask)
         assert self._listener is not None
         for phase, message, done, total in self._steps:
@@ -51,7 +51,7 @@ def apply(desk: Desk, **options: Any) -> ApplyDocument:
         "owner": Owner(name="octo/shop", pr_number=7),
         "plan_id": PLAN,
     }
-    bench: Bench = desk  # type: ignore[assignment]
+    bench: WorkerClient = desk  # type: ignore[assignment]
     return applying.apply(bench, applying.ApplyOptions(**given | options))
 
 

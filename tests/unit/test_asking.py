@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts import messages
-from ci_bot.contracts.messages import ApplyAsk, Owner, Workplace
+from ci_bot.contracts.messages import ApplyRequest, Owner, Workplace
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
 
@@ -22,7 +22,7 @@ ASKS = {
 PLACE = Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
 
 
-def ask(**changes: object) -> ApplyAsk:
+def ask(**changes: object) -> ApplyRequest:
     fields: dict[str, object] = {
         "projects": ["/r"],
         "workplace": PLACE,
@@ -30,7 +30,7 @@ def ask(**changes: object) -> ApplyAsk:
         "environment": "pr_1",
         **changes,
     }
-    return ApplyAsk(**fields)  # type: ignore[arg-type]
+    return ApplyRequest(**fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def ask(**changes: object) -> ApplyAsk:
 def test_asking__a_value_that_does_not_fit__is_bad_input(
     field: str, value: object, says: str
 ) -> None:
-    with pytest.raises(BadInput) as refused, asking():
+    with pytest.raises(BadInput) as refused, checked():
         ask(**{field: value})
     assert says in refused.value.message
     assert refused.value.exit_code == 2
@@ -56,12 +56,12 @@ def test_asking__a_value_that_does_not_fit__is_bad_input(
 
 
 def test_asking__also_where_a_part_of_the_question_is_made() -> None:
-    with pytest.raises(BadInput, match="min-intervals"), asking():
+    with pytest.raises(BadInput, match="min-intervals"), checked():
         ask(flags=PlanFlags(min_intervals=-1))
 
 
 def test_asking__says_all_that_is_wrong_at_once() -> None:
-    with pytest.raises(BadInput) as refused, asking():
+    with pytest.raises(BadInput) as refused, checked():
         ask(owner="", gateway="", plan_id="")
     for name in ("`owner`", "`gateway`", "`plan-id`"):
         assert name in refused.value.message
@@ -83,6 +83,6 @@ def test_asking__goes_around_every_question_of_the_bot() -> None:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ASKS:
-                assert node in inside, f"{path.name}:{node.lineno} is not inside `asking`"
+                assert node in inside, f"{path.name}:{node.lineno} is not inside `checked`"
                 found.add(node.func.id)  # type: ignore[attr-defined]
     assert found == ASKS

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage.git.repository import ChangedFile as GitFile
-from ci_bot.bot.cage.git.repository import Git
+from ci_bot.bot.cage.git.repository import Git, GitFile
 from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read

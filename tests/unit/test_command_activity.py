@@ -18,7 +18,7 @@ from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import Comment, Permission, PullRequest, Reaction
 from ci_bot.bot.github.sticky import Sticky
 from ci_bot.bot.pull_request import answer
-from ci_bot.bot.pull_request.publisher import Desk
+from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.runner.step_files import Outputs, StepSummary
 from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger import comment_command, job
@@ -119,11 +119,11 @@ def planned(**facts: Any) -> str:
     return f"{markers.encode(marker)}\nThe review."
 
 
-def desk_of(github: Memory) -> Desk:
-    from ci_bot.machine import Surroundings
+def desk_of(github: Memory) -> Publisher:
+    from ci_bot.machine import Machine
 
     out = io.StringIO()
-    around = Surroundings(
+    around = Machine(
         environ={},
         directory=Path(),
         out=out,
@@ -145,7 +145,7 @@ def desk_of(github: Memory) -> Desk:
         event_name="issue_comment",
         event_path="/nowhere/event.json",
     )
-    return Desk(
+    return Publisher(
         settings=Settings(inputs=Inputs(), runner=runner),
         around=around,
         commands=Commands(out, token=lambda: "0" * 64),
@@ -185,7 +185,7 @@ def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:
 def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
     github = Memory()
     github.say(planned())
-    assert give(github, comment_command.Apply(PLAN[:12])) == 0
+    assert give(github, comment_command.ApplyCommand(PLAN[:12])) == 0
     assert github.dispatched == [("apply.yml", "trunk", inputs("apply", PLAN[:12]))]
     assert github.calls == [
         "permission",
@@ -204,7 +204,7 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
     [
         # A plan changes nothing, so it runs where the credentials read only.
         (comment_command.Plan(), "review.yml", {"pr-number": "142"}),
-        (comment_command.Cleanup(), "apply.yml", inputs("cleanup")),
+        (comment_command.CleanupCommand(), "apply.yml", inputs("cleanup")),
     ],
 )
 def test_command__plan_and_cleanup_are_started_in_five(
@@ -220,9 +220,9 @@ def test_command__plan_and_cleanup_are_started_in_five(
 @pytest.mark.parametrize(
     "line",
     [
-        comment_command.Apply(PLAN[:12]),
+        comment_command.ApplyCommand(PLAN[:12]),
         comment_command.Plan(),
-        comment_command.Cleanup(),
+        comment_command.CleanupCommand(),
         comment_command.Status(),
         comment_command.Help(),
     ],
@@ -255,7 +255,7 @@ def test_command__apply_that_the_gate_refuses_is_refused_at_once(
     github = Memory()
     github.pull = replace(github.pull, **changes)
     github.say(planned())
-    assert give(github, comment_command.Apply(PLAN[:12])) == 3
+    assert give(github, comment_command.ApplyCommand(PLAN[:12])) == 3
     assert github.dispatched == []
     assert f"`{reason}`" in github.reply
     assert github.calls[-2:] == ["-1", "create_comment"]
@@ -264,7 +264,7 @@ def test_command__apply_that_the_gate_refuses_is_refused_at_once(
 def test_command__apply_of_another_plan_names_the_right_command() -> None:
     github = Memory()
     github.say(planned())
-    assert give(github, comment_command.Apply("0123456789ab")) == 3
+    assert give(github, comment_command.ApplyCommand("0123456789ab")) == 3
     assert "`unknown_plan`" in github.reply
     assert f"`/sqlmesh apply {PLAN[:12]}`" in github.reply
 
@@ -272,12 +272,12 @@ def test_command__apply_of_another_plan_names_the_right_command() -> None:
 def test_command__apply_of_a_no_go_needs_a_maintainers_reason() -> None:
     github = Memory()
     github.say(planned(decision="no_go"))
-    assert give(github, comment_command.Apply(PLAN[:12])) == 3
+    assert give(github, comment_command.ApplyCommand(PLAN[:12])) == 3
     assert "`no_go`" in github.reply
-    assert give(github, comment_command.Apply(PLAN[:12], "we know")) == 3
+    assert give(github, comment_command.ApplyCommand(PLAN[:12], "we know")) == 3
     assert "`override_permission`" in github.reply
     github.role = "maintain"
-    assert give(github, comment_command.Apply(PLAN[:12], "we know")) == 0
+    assert give(github, comment_command.ApplyCommand(PLAN[:12], "we know")) == 0
     assert github.dispatched == [("apply.yml", "trunk", inputs("apply", PLAN[:12], "we know"))]
 
 
@@ -285,7 +285,7 @@ def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> N
     """The job for comments may not be told the same `project`, and then finds no comment."""
     github = Memory()
     github.say(planned(key="another project"))
-    assert give(github, comment_command.Apply(PLAN[:12])) == 0
+    assert give(github, comment_command.ApplyCommand(PLAN[:12])) == 0
     assert len(github.dispatched) == 1
 
 
@@ -302,7 +302,7 @@ def test_command__on_a_closed_pull_request_cleanup_is_served_and_plan_is_not() -
     github = Memory()
     github.pull = replace(github.pull, open=False)
     assert give(github, comment_command.Plan()) == 3
-    assert give(github, comment_command.Cleanup()) == 0
+    assert give(github, comment_command.CleanupCommand()) == 0
     assert [mode["mode"] for _, _, mode in github.dispatched] == ["cleanup"]
 
 

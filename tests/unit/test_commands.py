@@ -14,8 +14,8 @@ from ci_bot.bot.trigger.comment_command import (
     LONGEST_REASON,
     PREFIX,
     USAGE,
-    Apply,
-    Cleanup,
+    ApplyCommand,
+    CleanupCommand,
     Command,
     Help,
     Plan,
@@ -33,23 +33,23 @@ PLAN = "9f3c21aa01bc"
         ("/sqlmesh plan\r\nplease, the base has moved", Plan()),
         ("/sqlmesh  plan \t ", Plan()),
         ("/sqlmesh\tplan", Plan()),
-        ("/sqlmesh cleanup", Cleanup()),
+        ("/sqlmesh cleanup", CleanupCommand()),
         ("/sqlmesh status\n", Status()),
         ("/sqlmesh help", Help()),
         ("/sqlmesh help apply", Help()),
         ("/sqlmesh", Help()),
         ("/sqlmesh   \nx", Help()),
-        (f"/sqlmesh apply {PLAN}", Apply(PLAN)),
-        (f"/sqlmesh apply {PLAN.upper()}", Apply(PLAN)),
-        (f"/sqlmesh apply `{PLAN}`", Apply(PLAN)),
-        ("/sqlmesh apply 12345678", Apply("12345678")),
-        (f"/sqlmesh apply {'a' * 64}", Apply("a" * 64)),
-        (f'/sqlmesh apply {PLAN} --override "data is fake"', Apply(PLAN, "data is fake")),
-        (f"/sqlmesh apply {PLAN} --override “data is fake”", Apply(PLAN, "data is fake")),
-        (f'/sqlmesh apply --override "hot fix" {PLAN}', Apply(PLAN, "hot fix")),
-        (f"/sqlmesh apply {PLAN} --override urgent", Apply(PLAN, "urgent")),
-        (f"/sqlmesh apply {PLAN} --override=urgent", Apply(PLAN, "urgent")),
-        (f'/sqlmesh apply {PLAN} --override "a\u202eb\x07c"', Apply(PLAN, "a b c")),
+        (f"/sqlmesh apply {PLAN}", ApplyCommand(PLAN)),
+        (f"/sqlmesh apply {PLAN.upper()}", ApplyCommand(PLAN)),
+        (f"/sqlmesh apply `{PLAN}`", ApplyCommand(PLAN)),
+        ("/sqlmesh apply 12345678", ApplyCommand("12345678")),
+        (f"/sqlmesh apply {'a' * 64}", ApplyCommand("a" * 64)),
+        (f'/sqlmesh apply {PLAN} --override "data is fake"', ApplyCommand(PLAN, "data is fake")),
+        (f"/sqlmesh apply {PLAN} --override “data is fake”", ApplyCommand(PLAN, "data is fake")),
+        (f'/sqlmesh apply --override "hot fix" {PLAN}', ApplyCommand(PLAN, "hot fix")),
+        (f"/sqlmesh apply {PLAN} --override urgent", ApplyCommand(PLAN, "urgent")),
+        (f"/sqlmesh apply {PLAN} --override=urgent", ApplyCommand(PLAN, "urgent")),
+        (f'/sqlmesh apply {PLAN} --override "a\u202eb\x07c"', ApplyCommand(PLAN, "a b c")),
     ],
 )
 def test_parse_command__takes(body: str, command: Command) -> None:
@@ -119,7 +119,7 @@ def test_parse_command__every_usage_line_is_a_command() -> None:
         line.replace("<plan-id>", PLAN).translate(str.maketrans("", "", "[]")) for line in USAGE
     ]
     parsed = [parse_command(line) for line in lines]
-    assert parsed == [Plan(), Apply(PLAN, "reason"), Cleanup(), Status(), Help()]
+    assert parsed == [Plan(), ApplyCommand(PLAN, "reason"), CleanupCommand(), Status(), Help()]
 
 
 WORDS = st.sampled_from(
@@ -149,7 +149,7 @@ def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
     first = re.split("[\r\n]", body)[0]
     assert (command is not None) == bool(re.match(rf"{PREFIX}([ \t]|\Z)", first))
     match command:
-        case Apply(plan_id, override):
+        case ApplyCommand(plan_id, override):
             assert re.fullmatch(r"[0-9a-f]{8,64}", plan_id)
             assert override is None or override.isprintable()
             assert override is None or 0 < len(override) <= LONGEST_REASON
@@ -168,7 +168,7 @@ def test_parse_command__only_the_first_line_counts(below: str, other: str) -> No
     assert (
         parse_command(f"{line}\n{below}")
         == parse_command(f"{line}\r\n{other}")
-        == Apply(PLAN, "ok")
+        == ApplyCommand(PLAN, "ok")
     )
 
 
@@ -184,4 +184,4 @@ def test_parse_command__apply_round_trip(plan_id: str, reason: str | None) -> No
     if reason is not None and (not reason.strip() or reason.strip().startswith("--")):
         assert isinstance(command, Help)
     else:
-        assert command == Apply(plan_id.lower(), None if reason is None else reason.strip())
+        assert command == ApplyCommand(plan_id.lower(), None if reason is None else reason.strip())

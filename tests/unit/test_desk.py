@@ -9,7 +9,7 @@ import pytest
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.pull_request.publisher import Facts
+from ci_bot.bot.pull_request.publisher import MarkerFacts
 from ci_bot.bot.runner.step_files import Outputs
 from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
 from ci_bot.secrets import Redactor
@@ -29,7 +29,7 @@ def render(_context: CommentContext, _budget: int | None) -> Rendered:
 def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
     desk = desk_of(unwilling(GitHubUnavailable("GitHub is down.")))
 
-    assert not desk.try_post("applying", Facts(), render)
+    assert not desk.try_post("applying", MarkerFacts(), render)
     assert not desk.try_note("a note")
 
     out = desk.around.out
@@ -42,7 +42,7 @@ def test_try__a_wish_to_stop_goes_through() -> None:
     desk = desk_of(unwilling(Cancelled("The run was terminated.")))
 
     with pytest.raises(Cancelled):
-        desk.try_post("applying", Facts(), render)
+        desk.try_post("applying", MarkerFacts(), render)
     with pytest.raises(Cancelled):
         desk.try_note("a note")
 

@@ -19,7 +19,7 @@ from ci_bot.contracts.environment import (
     normalised,
     number_of,
 )
-from ci_bot.contracts.messages import ASK
+from ci_bot.contracts.messages import REQUEST
 
 # Letters that lower to something else or to more than one, digits of other scripts, marks, blanks.
 ODD = "PROD prodİſKǅﬁ٣७_-.;`'\"/\\\u200b\u00a0\ufeff\u0307\nß"
@@ -135,7 +135,7 @@ def asked(activity: str, environment: object, *, pull: int | None, **more: Any) 
         "environment": environment,
         **more,
     }
-    return ASK.validate_json(json.dumps(request))
+    return REQUEST.validate_json(json.dumps(request))
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,11 @@ def test_request__of_a_sweep__is_about_pull_requests_only() -> None:
     place = {"repository": "/r", "cache_dir": "/c", "scratch_dir": "/s"}
     request = {"projects": ["/r"], "workplace": place, "owner": {"name": "octo/shop"}}
     sweep = {"activity": "sweep", **request}
-    assert ASK.validate_json(json.dumps({**sweep, **more}))
+    assert REQUEST.validate_json(json.dumps({**sweep, **more}))
     for wrong in ({"pr_number": 8}, {"environment": "pr_007"}, {"environment": "prod"}):
         text = json.dumps({**sweep, "targets": [{**target, **wrong}]})
         with pytest.raises(UnfitName):
-            ASK.validate_json(text)
+            REQUEST.validate_json(text)
 
 
 def test_request__on_a_laptop__may_be_about_any_other_environment() -> None:

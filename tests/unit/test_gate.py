@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import Permission, PullRequest
-from ci_bot.bot.pull_request.gate import Request, unmet, unmet_by_review
+from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan import Window
 from tests.factories import make_report
@@ -34,7 +34,7 @@ PULL = PullRequest(
     url="https://github.example/acme/warehouse/pull/7",
 )
 WINDOW = Window(start=None, end="2024-01-11T00:00:00Z", execution_time="2024-02-01T00:00:00Z")
-REQUEST = Request(
+REQUEST = Requester(
     by="writer",
     permission="write",
     plan_id=PLAN[:12],
@@ -62,7 +62,7 @@ MARKER = marker()
 
 
 def reasons(
-    request: Request = REQUEST, pull: PullRequest = PULL, known: Marker | None = MARKER
+    request: Requester = REQUEST, pull: PullRequest = PULL, known: Marker | None = MARKER
 ) -> list[str]:
     return [item.reason_code for item in unmet(request, pull, known)]
 
@@ -100,7 +100,7 @@ def test_gate__with_every_condition_met__is_open() -> None:
     ],
 )
 def test_gate__names_the_one_condition_that_is_not_met(
-    request_: Request, pull: PullRequest, known: Marker | None, reason: str
+    request_: Requester, pull: PullRequest, known: Marker | None, reason: str
 ) -> None:
     found = unmet(request_, pull, known)
 

@@ -13,9 +13,9 @@ from ci_bot.bot.github.http.retry import (
     HURRIED,
     PATIENT,
     Again,
-    Failure,
-    Limits,
-    Stop,
+    GiveUp,
+    RateLimits,
+    RequestFailure,
     classify,
     decide,
 )
@@ -28,13 +28,17 @@ NOW = 1_787_000_000.0  # 2026-08-17 20:53:20 UTC
 
 def failure(
     status: int | None, message: str = "", headers: Mapping[str, str] | None = None
-) -> Failure:
-    return Failure(status=status, message=message, headers=headers or {})
+) -> RequestFailure:
+    return RequestFailure(status=status, message=message, headers=headers or {})
 
 
 def after(
-    given_failure: Failure, *, tries: int = 1, spent: float = 0.0, limits: Limits = PATIENT
-) -> Again | Stop:
+    given_failure: RequestFailure,
+    *,
+    tries: int = 1,
+    spent: float = 0.0,
+    limits: RateLimits = PATIENT,
+) -> Again | GiveUp:
     return decide(given_failure, tries=tries, spent=spent, now=NOW, jitter=0.0, limits=limits)
 
 
@@ -78,14 +82,14 @@ def test_classify__table(
         (failure(502), 1, Again(1)),
         (failure(502), 2, Again(2)),
         (failure(None), 4, Again(8)),
-        (failure(None), 5, Stop()),
+        (failure(None), 5, GiveUp()),
         # What GitHub asks for is what is waited, and never nothing.
         (failure(503, headers={"retry-after": "7"}), 1, Again(7)),
         (failure(429, headers={"retry-after": "1"}), 1, Again(1)),
         (failure(429, headers={"retry-after": "0"}), 1, Again(1)),
         (failure(403, headers={"retry-after": "120"}), 1, Again(120)),
-        (failure(403, headers={"retry-after": "121"}), 1, Stop(NOW + 121)),
-        (failure(429, headers={"retry-after": "3600"}), 1, Stop(NOW + 3600)),
+        (failure(403, headers={"retry-after": "121"}), 1, GiveUp(NOW + 121)),
+        (failure(429, headers={"retry-after": "3600"}), 1, GiveUp(NOW + 3600)),
         (
             failure(429, headers={"retry-after": "Mon, 17 Aug 2026 20:53:50 GMT"}),
             1,
@@ -102,28 +106,28 @@ def test_classify__table(
         (
             failure(403, headers={**LIMITED, "x-ratelimit-reset": f"{NOW + 1800:.0f}"}),
             1,
-            Stop(NOW + 1801),
+            GiveUp(NOW + 1801),
         ),
         # What does not get better is not sent again.
-        (failure(403, "Resource not accessible by integration"), 1, Stop()),
-        (failure(401), 1, Stop()),
-        (failure(404), 1, Stop()),
-        (failure(422), 1, Stop()),
+        (failure(403, "Resource not accessible by integration"), 1, GiveUp()),
+        (failure(401), 1, GiveUp()),
+        (failure(404), 1, GiveUp()),
+        (failure(422), 1, GiveUp()),
     ],
 )
-def test_decide__table(what: Failure, tries: int, step: Again | Stop) -> None:
+def test_decide__table(what: RequestFailure, tries: int, step: Again | GiveUp) -> None:
     assert after(what, tries=tries) == step
 
 
 def test_decide__keeps_the_budget() -> None:
     assert after(failure(502), tries=2, spent=177) == Again(2)
-    assert after(failure(502), tries=2, spent=179) == Stop()
-    assert after(failure(429, headers={"retry-after": "100"}), spent=100) == Stop(NOW + 100)
+    assert after(failure(502), tries=2, spent=179) == GiveUp()
+    assert after(failure(429, headers={"retry-after": "100"}), spent=100) == GiveUp(NOW + 100)
 
 
 def test_decide__hurried_does_not_wait() -> None:
-    assert after(failure(502), limits=HURRIED) == Stop()
-    assert after(failure(429, headers={"retry-after": "1"}), limits=HURRIED) == Stop(NOW + 1)
+    assert after(failure(502), limits=HURRIED) == GiveUp()
+    assert after(failure(429, headers={"retry-after": "1"}), limits=HURRIED) == GiveUp(NOW + 1)
 
 
 HEADERS = st.dictionaries(
@@ -133,7 +137,7 @@ HEADERS = st.dictionaries(
 
 
 FAILURES = st.builds(
-    Failure,
+    RequestFailure,
     status=st.none() | st.integers(300, 599),
     message=st.text(max_size=20),
     headers=HEADERS,
@@ -143,7 +147,7 @@ FAILURES = st.builds(
 @settings(max_examples=500, deadline=None)
 @given(FAILURES, st.integers(1, 9), st.floats(0, 500), st.floats(0, 1, exclude_max=True))
 def test_decide__every_wait_is_within_bounds(
-    what: Failure, tries: int, spent: float, jitter: float
+    what: RequestFailure, tries: int, spent: float, jitter: float
 ) -> None:
     step = decide(what, tries=tries, spent=spent, now=NOW, jitter=jitter, limits=PATIENT)
     if isinstance(step, Again):
@@ -178,7 +182,9 @@ def test_decide__every_wait_is_within_bounds(
         (failure(429), GitHubUnavailable, "rate_limited", "rate limit holds for a while"),
     ],
 )
-def test_to_error__words_and_kind(what: Failure, kind: type, reason: str, words: str) -> None:
+def test_to_error__words_and_kind(
+    what: RequestFailure, kind: type, reason: str, words: str
+) -> None:
     error = to_error(what, doing="write the comment", needs="pull-requests: write", host="api.x")
     assert type(error) is kind
     assert error.reason_code == reason

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.cleanup import reclaim_rules as rules
 from ci_bot.worker.cleanup.reclaim_rules import (
-    Decision,
-    Facts,
     SnapshotFact,
     StateRow,
+    TableFacts,
+    TableFate,
     TableNames,
     Use,
 )
@@ -71,21 +71,21 @@ def names(item: SnapshotFact) -> TableNames:
     return TableNames(f"{stem}__{item.version}", f"{stem}__{item.dev_version}__dev")
 
 
-def facts(*rows: StateRow, **changes: Any) -> Facts:
+def facts(*rows: StateRow, **changes: Any) -> TableFacts:
     found = rows or (stored(),)
     given_facts: dict[str, Any] = {
         "recorded": (TABLE, PREVIEW),
         "rows": found,
         "names": {item.key: names(item) for item in found},
     }
-    return Facts(**given_facts | changes)
+    return TableFacts(**given_facts | changes)
 
 
-def decide(known: Facts, ledger: LedgerRow | None = None) -> Decision:
+def decide(known: TableFacts, ledger: LedgerRow | None = None) -> TableFate:
     return rules.decide(ledger or row(), known, CLEANED)
 
 
-def why(decision: Decision) -> dict[str, str]:
+def why(decision: TableFate) -> dict[str, str]:
     return {item.table: item.why for item in decision.keep}
 
 
@@ -121,7 +121,7 @@ def test_decide__a_version_that_another_snapshot_of_prod_shares_stays_without_ou
     assert why(decision) == {TABLE: "prod uses its version"}
 
 
-def readers(*more: StateRow, **changes: Any) -> Facts:
+def readers(*more: StateRow, **changes: Any) -> TableFacts:
     """The reader of a changed model: a snapshot of its own, and both versions are prod's."""
     in_state = (stored(), stored("1"), *more)
     references = {"prod": [prods(identifier="1")], **changes.pop("references", {})}
@@ -205,7 +205,7 @@ def test_decide__a_table_that_was_there_before_is_not_even_asked_about() -> None
 
 
 def test_decide__without_rows_in_the_state_the_names_tell() -> None:
-    known = Facts(recorded=(TABLE, PREVIEW, "p.hash_of_something"))
+    known = TableFacts(recorded=(TABLE, PREVIEW, "p.hash_of_something"))
     decision = decide(known)
     assert decision.drop == [TABLE, PREVIEW]
     assert why(decision) == {"p.hash_of_something": rules.NOT_OURS}
@@ -243,7 +243,7 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
         for item, updated in {item.key: (item, at) for item, at in rows}.values()
     ]
 
-    known = Facts(
+    known = TableFacts(
         recorded=sorted({f"p.{n}__{v}{d}" for n in "ab" for v in "123" for d in ("", "__dev")}),
         rows=in_state,
         names={item.key: names(item) for item in in_state},
@@ -279,7 +279,7 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
 
 
 def test_claimed__only_where_a_row_came_back() -> None:
-    known = Facts(recorded=())
+    known = TableFacts(recorded=())
     assert rules.claimed(TABLE, row(), known) is None
     assert rules.claimed(TABLE, row(), facts(stored("9", dev_version="9"))) == rules.PUSHED_AGAIN
     assert rules.claimed(PREVIEW, row(), facts(stored("9", dev_version="9"), names={})) is None
@@ -298,7 +298,7 @@ def test_claimed__is_no_preview_by_a_row_that_reads_the_other_table() -> None:
 def test_is_preview__tells_the_two_tables_of_a_snapshot_apart() -> None:
     assert rules.is_preview(PREVIEW, row(), facts())
     assert not rules.is_preview(TABLE, row(), facts())
-    assert not rules.is_preview("p.hash_of_something", row(), Facts(recorded=()))
+    assert not rules.is_preview("p.hash_of_something", row(), TableFacts(recorded=()))
 
 
 def recorded(*tables: str, existed: bool) -> list[LedgerObject]:

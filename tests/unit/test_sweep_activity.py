@@ -26,7 +26,7 @@ from ci_bot.contracts.documents.sweep import (
     SweepReport,
     SweepRow,
 )
-from ci_bot.contracts.messages import ListAsk, SweepAsk, Workplace
+from ci_bot.contracts.messages import ListRequest, SweepRequest, Workplace
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 from ci_bot.secrets import Redactor
 from tests.factories import make_cleanup, make_context
@@ -59,7 +59,7 @@ class Worker:
     answer: SweepDocument | Failure | BotError | None = None
     listing: Failure | None = None
     removed: list[str] = field(default_factory=list)
-    asked: list[SweepAsk] = field(default_factory=list)
+    asked: list[SweepRequest] = field(default_factory=list)
     project_directories: list[str] = field(default_factory=lambda: ["."])
     gateway: str | None = None
     redactor: Redactor = field(default_factory=Redactor)
@@ -67,12 +67,12 @@ class Worker:
         default_factory=lambda: Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
     )
 
-    def environments(self, ask: ListAsk) -> EnvironmentList | Failure:
+    def environments(self, ask: ListRequest) -> EnvironmentList | Failure:
         return self.listing or EnvironmentList(
             environments=self.environments_there, seconds=0.1, versions=VERSIONS
         )
 
-    def sweep(self, ask: SweepAsk) -> SweepDocument | Failure:
+    def sweep(self, ask: SweepRequest) -> SweepDocument | Failure:
         self.asked.append(ask)
         if isinstance(self.answer, BotError):
             raise self.answer

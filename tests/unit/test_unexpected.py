@@ -15,15 +15,15 @@ import pytest
 from ci_bot.bot import cli
 from ci_bot.bot.action import run_workflow
 from ci_bot.errors import BadInput, unexpected
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 from tests.github_standin import events
-from tests.in_process import Machine
+from tests.in_process import RunnerMachine
 from tests.oracle.runner import RunnerLog, read_file_command
 
 TOKEN = "ghs_" + "k" * 36
 
 
-def broken(_around: Surroundings) -> int:
+def broken(_around: Machine) -> int:
     raise ZeroDivisionError("::error::not ours\nsecond line")
 
 
@@ -72,7 +72,7 @@ def test_terminal__whose_reader_has_gone__says_nothing(tmp_path: Path) -> None:
 
 def test_workflow__folds_the_traceback_and_says_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "event.json").write_text(json.dumps(events.pull_request("opened")))
-    machine = Machine(api_url="", repository="acme/warehouse", token=TOKEN, home=tmp_path)
+    machine = RunnerMachine(api_url="", repository="acme/warehouse", token=TOKEN, home=tmp_path)
     around, out = machine.surroundings(
         {
             "GITHUB_ACTIONS": "true",

@@ -11,13 +11,13 @@ from ci_bot.bot.cage.user import Identity
 from ci_bot.contracts.places import Places
 from ci_bot.errors import BadInput
 
-__all__ = ["Identity", "Launch", "Limits"]
+__all__ = ["Identity", "Launch", "WorkerLimits"]
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class WorkerLimits:
     """The worker's bounds; each has a default that a large project does not reach.
 
     Args:
@@ -70,7 +70,7 @@ class Launch:
     overlay: Path | None = None
     identity: Identity | None = None
     in_container: bool = False
-    limits: Limits = Limits()
+    limits: WorkerLimits = WorkerLimits()
     guarded: tuple[Path, ...] = DOCKER_SOCKETS
     module: str = "ci_bot.worker"
     traced: tuple[Path, ...] = ()

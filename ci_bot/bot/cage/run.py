@@ -11,14 +11,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.cage.launch import MIB, Launch, Limits
-from ci_bot.bot.cage.watch.answer import Answer, AnswerRefusedError, Ask, read_answer
+from ci_bot.bot.cage.launch import MIB, Launch, WorkerLimits
+from ci_bot.bot.cage.watch.answer import (
+    AnswerRefusedError,
+    WorkerAnswer,
+    WorkerRequest,
+    read_answer,
+)
 from ci_bot.bot.cage.watch.deadline import OUT_OF_TIME_HINT, Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.supervisor import Beside, Watch, supervise
 from ci_bot.bot.cage.watch.trace import TraceReader, asked_of
 from ci_bot.bot.cage.watch.watcher import Ended
-from ci_bot.contracts.messages import ASK, Progress
+from ci_bot.contracts.messages import REQUEST, Progress
 from ci_bot.contracts.places import Places
 from ci_bot.errors import Cancelled, TimedOut, WorkerFailed
 from ci_bot.secrets import Redactor
@@ -30,19 +35,19 @@ _STEP_CHARACTERS = 200
 class WorkerStopped(WorkerFailed):
     """We had to stop the worker; `answer` is what it could still say, if anything."""
 
-    answer: Answer | None = None
+    answer: WorkerAnswer | None = None
 
 
 class WorkerTimedOut(TimedOut):
     """The worker did not end in time; `answer` is what it could still say, if anything."""
 
-    answer: Answer | None = None
+    answer: WorkerAnswer | None = None
 
 
 class WorkerCancelled(Cancelled):
     """The run was asked to stop; `answer` is what the worker could still say, if anything."""
 
-    answer: Answer | None = None
+    answer: WorkerAnswer | None = None
 
 
 @dataclass(kw_only=True)
@@ -58,15 +63,15 @@ class Second:
         refusal: Why there is none, as the end of a sentence.
     """
 
-    ask: Ask
+    request: WorkerRequest
     launch: Launch
     asked: bool = False
-    answer: Answer | None = None
+    answer: WorkerAnswer | None = None
     refusal: str = "it was not asked"
 
 
 def run_worker(
-    ask: Ask,
+    request: WorkerRequest,
     *,
     launch: Launch,
     redactor: Redactor,
@@ -78,7 +83,7 @@ def run_worker(
     on_cancel: Callable[[], None] = lambda: None,
     trace: TraceReader | None = None,
     second: Second | None = None,
-) -> Answer:
+) -> WorkerAnswer:
     """Start the worker, wait for its answer, and leave no process behind.
 
     The callbacks run in the caller's thread. Log lines come without known secrets, but are the
@@ -112,10 +117,10 @@ def run_worker(
         on_progress(last[0])
 
     with ExitStack() as files:
-        request, answer = _papers(ask, launch, files)
+        request_file, answer = _papers(request, launch, files)
         beside = None
         if second is not None:
-            question, reply = _papers(second.ask, second.launch, files)
+            question, reply = _papers(second.request, second.launch, files)
             beside = Beside(
                 command=caged(second.launch, [str(question), str(reply), "-1"]),
                 launch=second.launch,
@@ -123,7 +128,7 @@ def run_worker(
             )
         try:
             ended = supervise(
-                caged(launch, [str(request), str(answer), "{progress}", "{gate}"]),
+                caged(launch, [str(request_file), str(answer), "{progress}", "{gate}"]),
                 launch=launch,
                 watch=Watch(
                     on_log=lambda line: on_log(launch.places.text(line)),
@@ -136,7 +141,7 @@ def run_worker(
                     trace=trace or TraceReader(),
                 ),
                 answer_file=answer,
-                pass_fds=(request, answer),
+                pass_fds=(request_file, answer),
                 beside=beside,
             )
         except OSError as error:
@@ -146,7 +151,7 @@ def run_worker(
             _judge_second(_written(reply, second.launch.limits), ended, second, redactor)
     if len(raw) > launch.limits.answer_bytes or ended.stopped == "answer_size":
         raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
-    told, refusal = _read(raw, ask, launch.places, redactor)
+    told, refusal = _read(raw, request, launch.places, redactor)
     return _judge(
         raw,
         told,
@@ -158,23 +163,23 @@ def run_worker(
     )
 
 
-def _papers(ask: Ask, launch: Launch, files: ExitStack) -> tuple[int, int]:
+def _papers(request: WorkerRequest, launch: Launch, files: ExitStack) -> tuple[int, int]:
     """The request, written, and an empty file for the answer.
 
     Files without names: nobody can open them, only the worker has them, and nothing is left.
     """
     directory = launch.channel_directory
-    request, answer = (
+    request_file, answer = (
         files.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115 - by `files`
         for _ in range(2)
     )
-    request.write(ASK.dump_json(ask, by_alias=True))
-    request.flush()
-    request.seek(0)
-    return request.fileno(), answer.fileno()
+    request_file.write(REQUEST.dump_json(request, by_alias=True))
+    request_file.flush()
+    request_file.seek(0)
+    return request_file.fileno(), answer.fileno()
 
 
-def _written(answer: int, limits: Limits) -> bytes:
+def _written(answer: int, limits: WorkerLimits) -> bytes:
     size = os.fstat(answer).st_size
     return os.pread(answer, min(size, limits.answer_bytes + 1), 0)
 
@@ -186,7 +191,7 @@ def _judge_second(raw: bytes, ended: Ended, second: Second, redactor: Redactor) 
     elif not raw:
         second.refusal = f"it {_ending(ended.beside_exit_code)}"
     else:
-        second.answer, second.refusal = _read(raw, second.ask, second.launch.places, redactor)
+        second.answer, second.refusal = _read(raw, second.request, second.launch.places, redactor)
 
 
 def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = None) -> list[str]:
@@ -219,14 +224,14 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
 
 def _judge(
     raw: bytes,
-    answer: Answer | None,
+    answer: WorkerAnswer | None,
     refusal: str,
     ended: Ended,
     *,
-    limits: Limits,
+    limits: WorkerLimits,
     late: str,
     cancel: CancelToken,
-) -> Answer:
+) -> WorkerAnswer:
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
             f"The run was {cancel.word}; the worker was stopped.",
@@ -266,9 +271,11 @@ def _step(last: list[Progress]) -> str:
     return f"; its last step was `{text[:_STEP_CHARACTERS].replace('`', '')}`"
 
 
-def _read(raw: bytes, ask: Ask, places: Places, redactor: Redactor) -> tuple[Answer | None, str]:
+def _read(
+    raw: bytes, request: WorkerRequest, places: Places, redactor: Redactor
+) -> tuple[WorkerAnswer | None, str]:
     try:
-        told = places.document(read_answer(raw, ask))
+        told = places.document(read_answer(raw, request))
     except AnswerRefusedError as refusal:
         return None, str(refusal)
     # Where it enters, so that whatever is made of it has no secrets.

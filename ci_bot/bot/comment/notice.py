@@ -1,4 +1,4 @@
-"""Short new comments. They notify people, so there are three occasions for one (DESIGN 4.4)."""
+"""Short new comments. They notify people, so there are three occasions for one."""
 
 from __future__ import annotations
 

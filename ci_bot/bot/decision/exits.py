@@ -1,4 +1,4 @@
-"""The exit code of a review (DESIGN 4.1); `fail-on` moves the line."""
+"""The exit code of a review; `fail-on` moves the line."""
 
 from __future__ import annotations
 

@@ -6,9 +6,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-_HERE = Path(__file__).parent
-PROJECT_FILES = _HERE / "project"
-CHANGE_FILES = _HERE / "change"
+from ci_bot.bot.resources import resource
+
+_FLIGHTS = Path(str(resource("examples"))) / "flights"
+PROJECT_FILES = _FLIGHTS / "project"
+CHANGE_FILES = _FLIGHTS / "change"
 
 
 @dataclass(frozen=True)

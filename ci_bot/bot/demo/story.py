@@ -18,13 +18,13 @@ from ci_bot.bot.report_files import check_output
 from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.bot.worker_calls.client import Bench, BenchOptions, Listener, open_bench, owner
+from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import Progress
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 
 ENVIRONMENT = "pr_7"
 PROD_END = "2013-12-31"
@@ -34,10 +34,10 @@ PROD_END = "2013-12-31"
 class _Stage:
     """Prints what happens, and how long each chapter took."""
 
-    around: Surroundings
+    machine: Machine
 
     def say(self, text: str = "") -> None:
-        print(text, file=self.around.out, flush=True)
+        print(text, file=self.machine.out, flush=True)
 
     @contextmanager
     def chapter(self, title: str) -> Iterator[None]:
@@ -48,7 +48,7 @@ class _Stage:
         self.say(f"   {title.split(':', maxsplit=1)[0]} took {time.monotonic() - started:.0f} s")
 
 
-def run_demo(around: Surroundings, keep: Path | None) -> int:
+def run_demo(machine: Machine, keep: Path | None) -> int:
     """Builds prod, changes models as a PR does, then review → apply → merge → cleanup.
 
     Args:
@@ -58,19 +58,19 @@ def run_demo(around: Surroundings, keep: Path | None) -> int:
         The exit code: 0 when every chapter ended as it should.
     """
     if keep is None:
-        with held_directory(around.temporary, prefix=f"{PREFIX}demo-") as home:
-            return _run(around, home)
-    home = Path(os.path.realpath(around.directory / keep))
+        with held_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
+            return _run(machine, home)
+    home = Path(os.path.realpath(machine.directory / keep))
     _check_new(home)
     try:
-        return _run(around, home)
+        return _run(machine, home)
     finally:
-        print(f"\nEverything is in {home}.", file=around.out)
+        print(f"\nEverything is in {home}.", file=machine.out)
 
 
-def _run(around: Surroundings, home: Path) -> int:
+def _run(machine: Machine, home: Path) -> int:
     layout = DemoLayout(home)
-    return _tell(replace(around, environ={**around.environ, **layout.variables()}), layout)
+    return _tell(replace(machine, environ={**machine.environ, **layout.variables()}), layout)
 
 
 def _check_new(home: Path) -> None:
@@ -88,42 +88,42 @@ def _check_new(home: Path) -> None:
         )
 
 
-def _tell(around: Surroundings, layout: DemoLayout) -> int:
-    stage = _Stage(around)
+def _tell(machine: Machine, layout: DemoLayout) -> int:
+    stage = _Stage(machine)
     started = time.monotonic()
     stage.say("One pull request from opening to cleanup, on embedded Spark with real data:")
     stage.say("336,776 flights that left New York City in 2013.")
     with stage.chapter("Building prod: what the team has before anybody opens a pull request"):
         layout.create()
-        _build_prod(around, layout, stage)
+        _build_prod(machine, layout, stage)
     with stage.chapter("Pull request #7 is opened"):
         layout.apply_change()
         for path in change_files():
             stage.say(f"   changed  {path}")
-    with _bench(around, layout, stage) as bench:
+    with _bench(machine, layout, stage) as client:
         with stage.chapter("Review: read-only, without starting Spark"):
-            report = _review(bench, around)
-            stage.say(to_terminal(report, project="flights", colour=around.out.isatty()))
+            report = _review(client, machine)
+            stage.say(to_terminal(report, project="flights", colour=machine.out.isatty()))
         if report.plan_id is None:
             return EXIT_FAILED
         with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
-            applied = applying.apply(bench, _apply_options(report))
-            stage.say(to_terminal(applied, colour=around.out.isatty()))
+            applied = applying.apply(client, _apply_options(report))
+            stage.say(to_terminal(applied, colour=machine.out.isatty()))
         if applying.exit_code(applied) != EXIT_DONE:
             return applying.exit_code(applied)
         with stage.chapter("Merge: the pull request is closed, and its environment goes"):
-            cleaned = cleaning.cleanup(bench, _cleanup_options())
-            stage.say(to_terminal(cleaned, colour=around.out.isatty()))
+            cleaned = cleaning.cleanup(client, _cleanup_options())
+            stage.say(to_terminal(cleaned, colour=machine.out.isatty()))
     stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
     return cleaning.exit_code(cleaned)
 
 
-def _build_prod(around: Surroundings, layout: DemoLayout, stage: _Stage) -> None:
+def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
     command = [
-        *(around.python, "-m", "ci_bot.bot.demo.build_prod", str(layout.project)),
+        *(machine.python, "-m", "ci_bot.bot.demo.build_prod", str(layout.project)),
         *("--data", str(layout.data), "--end", PROD_END),
     ]
-    environment = {**around.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**machine.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -141,22 +141,22 @@ def _build_prod(around: Surroundings, layout: DemoLayout, stage: _Stage) -> None
 
 
 @contextmanager
-def _bench(around: Surroundings, layout: DemoLayout, stage: _Stage) -> Iterator[Bench]:
-    cancel = CancelToken(clock=around.monotonic)
+def _bench(machine: Machine, layout: DemoLayout, stage: _Stage) -> Iterator[WorkerClient]:
+    cancel = CancelToken(clock=machine.monotonic)
     listener = Listener(on_progress=_progress(stage), on_log=lambda line: None)
-    options = BenchOptions(checkout=layout.project, projects=(".",), own_machine=True)
+    options = ClientOptions(checkout=layout.project, projects=(".",), own_machine=True)
     try:
         with (
             handle_signals(cancel),
-            open_bench(
+            open_client(
                 options,
-                around,
-                redactor=redactor_of(around.environ, worker_env=""),
+                machine,
+                redactor=redactor_of(machine.environ, worker_env=""),
                 cancel=cancel,
                 listener=listener,
-            ) as bench,
+            ) as client,
         ):
-            yield bench
+            yield client
     finally:
         cancel.close()
 
@@ -169,15 +169,15 @@ def _progress(stage: _Stage) -> Callable[[Progress], None]:
     return show
 
 
-def _review(bench: Bench, around: Surroundings) -> Report:
+def _review(client: WorkerClient, machine: Machine) -> Report:
     return reviewing.review(
-        bench,
+        client,
         reviewing.ReviewOptions(
             environment=ENVIRONMENT,
             owner=owner("local", number=7),
             commits=reviewing.Commits(),
         ),
-        planned_at=around.timestamp(),
+        planned_at=machine.timestamp(),
     )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ci_bot.bot.github.download import download
 from ci_bot.bot.github.http import answers
 from ci_bot.bot.github.http.rest import Rest
-from ci_bot.bot.github.http.retry import HURRIED, PATIENT, Limits
+from ci_bot.bot.github.http.retry import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.http.transport import GRAPHQL, Time, Transport, Unclear
 from ci_bot.bot.github.port import (
     PER_PAGE,
@@ -56,7 +56,7 @@ class GitHubClient:
         token: str,
         api_url: str,
         time: Time,
-        limits: Limits = PATIENT,
+        limits: RateLimits = PATIENT,
         agent: str = "sqlmesh-plan-review",
         trust: str | None = None,
     ) -> None:

@@ -18,11 +18,11 @@ from ci_bot.bot.github.port import PER_PAGE, NotFound, PullRequest, PullState
 MOST_REQUESTS = 5
 _MOST_OPEN_PAGES = 50
 
-Page = Callable[[Mapping[str, str | int]], tuple[list[PullRequest], bool]]
+PullPage = Callable[[Mapping[str, str | int]], tuple[list[PullRequest], bool]]
 
 
 def pull_states(
-    numbers: Collection[int], page: Page, get_pull: Callable[[int], PullRequest]
+    numbers: Collection[int], page: PullPage, get_pull: Callable[[int], PullRequest]
 ) -> dict[int, PullState]:
     """The state of each number, with at most `MOST_REQUESTS` requests where 300 or fewer are open.
 
@@ -62,7 +62,7 @@ def pull_states(
     return {number: states.get(number, PullState(state="unknown")) for number in numbers}
 
 
-def _open_numbers(page: Page) -> tuple[int, set[int]]:
+def _open_numbers(page: PullPage) -> tuple[int, set[int]]:
     """How many pages the list of open pull requests has, and the numbers on it."""
     numbers: set[int] = set()
     for turn in range(1, _MOST_OPEN_PAGES + 1):

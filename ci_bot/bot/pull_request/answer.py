@@ -14,8 +14,8 @@ from __future__ import annotations
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub, Permission, PullRequest, Reaction, may_write
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.pull_request.gate import Request, Unmet, unmet
-from ci_bot.bot.pull_request.publisher import Desk
+from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet
+from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger import comment_command, job
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refused
 
@@ -23,59 +23,65 @@ from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refuse
 APPLY, REVIEW = "apply.yml", "review.yml"
 
 
-def command(asked: job.Command, desk: Desk, github: GitHub) -> int:
+def command(asked: job.Command, publisher: Publisher, github: GitHub) -> int:
     """Answers the comment, or starts what it asks for; returns the exit code."""
     try:
         permission = github.permission(asked.author)
         if not may_write(permission):
             raise _no_permission(asked.author, permission)
-        _react(asked, desk, github, "eyes")
-        return _carry_out(asked, desk, github, permission)
+        _react(asked, publisher, github, "eyes")
+        return _carry_out(asked, publisher, github, permission)
     except Cancelled:
         raise
     except BotError as error:
-        return _refuse(asked, desk, github, error)
+        return _refuse(asked, publisher, github, error)
 
 
-def _carry_out(asked: job.Command, desk: Desk, github: GitHub, permission: Permission) -> int:
+def _carry_out(
+    asked: job.Command, publisher: Publisher, github: GitHub, permission: Permission
+) -> int:
     line = asked.command
     if isinstance(line, comment_command.Help):
-        return _help(asked, line, desk, github)
+        return _help(asked, line, publisher, github)
     if isinstance(line, comment_command.Status):
-        found = desk.sticky.find() if desk.sticky else None
+        found = publisher.sticky.find() if publisher.sticky else None
         marker = found.marker if found else None
         url = found.comment.url if found else None
-        desk.note(reply.status(marker, desk.template, comment_url=url))
-        _react(asked, desk, github, "rocket")
-        _conclude(asked, desk, "answered", marker.phase if marker else "no_plan")
+        publisher.note(reply.status(marker, publisher.template, comment_url=url))
+        _react(asked, publisher, github, "rocket")
+        _conclude(asked, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
-    _check(asked, desk, github.get_pull(asked.number), permission)
+    _check(asked, publisher, github.get_pull(asked.number), permission)
     workflow = REVIEW if isinstance(line, comment_command.Plan) else APPLY
     github.dispatch_workflow(workflow, _branch(asked), _inputs(asked))
-    _conclude(asked, desk, "started", "started")
-    _react(asked, desk, github, "rocket")
-    desk.commands.notice(
+    _conclude(asked, publisher, "started", "started")
+    _react(asked, publisher, github, "rocket")
+    publisher.commands.notice(
         f"Started {workflow} to {line.verb} pull request #{asked.number}, as @{asked.author} asked."
     )
     return EXIT_DONE
 
 
-def _help(asked: job.Command, line: comment_command.Help, desk: Desk, github: GitHub) -> int:
-    desk.note(reply.usage(comment_command.USAGE, line.problem, desk.template))
+def _help(
+    asked: job.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
+) -> int:
+    publisher.note(reply.usage(comment_command.USAGE, line.problem, publisher.template))
     if line.problem is None:
-        _conclude(asked, desk, "answered", "help")
+        _conclude(asked, publisher, "answered", "help")
         return EXIT_DONE
-    _react(asked, desk, github, "-1")
-    desk.commands.error(f"The comment is no command that is known here. {line.problem}")
-    _conclude(asked, desk, "refused", "unknown_command")
+    _react(asked, publisher, github, "-1")
+    publisher.commands.error(f"The comment is no command that is known here. {line.problem}")
+    _conclude(asked, publisher, "refused", "unknown_command")
     return EXIT_BAD_INPUT
 
 
-def _check(asked: job.Command, desk: Desk, pull: PullRequest, permission: Permission) -> None:
+def _check(
+    asked: job.Command, publisher: Publisher, pull: PullRequest, permission: Permission
+) -> None:
     """Says at once what the other workflow would refuse minutes later."""
     line = asked.command
-    if isinstance(line, comment_command.Apply):
-        request = Request(
+    if isinstance(line, comment_command.ApplyCommand):
+        request = Requester(
             by=asked.author,
             permission=permission,
             plan_id=line.plan_id,
@@ -83,7 +89,7 @@ def _check(asked: job.Command, desk: Desk, pull: PullRequest, permission: Permis
             # Which commit is checked out is a question for the job that checks one out.
             checked_out=(pull.head_sha,),
         )
-        marker = desk.before()
+        marker = publisher.before()
         against = [
             item
             for item in unmet(request, pull, marker)
@@ -116,7 +122,7 @@ def _inputs(asked: job.Command) -> dict[str, str]:
     if isinstance(line, comment_command.Plan):
         return number
     plan_id, override = "", None
-    if isinstance(line, comment_command.Apply):
+    if isinstance(line, comment_command.ApplyCommand):
         plan_id, override = line.plan_id, line.override
     return {
         **number,
@@ -153,29 +159,29 @@ def _as_error(against: list[Unmet]) -> Refused:
     )
 
 
-def _refuse(asked: job.Command, desk: Desk, github: GitHub, error: BotError) -> int:
+def _refuse(asked: job.Command, publisher: Publisher, github: GitHub, error: BotError) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
-    said = failure_of(error, "command", desk.redactor)
-    desk.commands.error(f"{said.message} {said.hint or ''}".strip())
-    _conclude(asked, desk, "refused", error.reason_code)
-    _react(asked, desk, github, "-1")
-    desk.try_note(reply.refused(said.reason_code, said.message, said.hint, desk.template))
+    said = failure_of(error, "command", publisher.redactor)
+    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
+    _conclude(asked, publisher, "refused", error.reason_code)
+    _react(asked, publisher, github, "-1")
+    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
     return error.exit_code
 
 
-def _react(asked: job.Command, desk: Desk, github: GitHub, content: Reaction) -> None:
+def _react(asked: job.Command, publisher: Publisher, github: GitHub, content: Reaction) -> None:
     """A courtesy: the command is carried out also where the reaction cannot be set."""
     try:
         github.add_reaction(asked.comment_id, content)
     except Cancelled:
         raise
     except BotError as error:
-        desk.warn("The reaction could not be set", error)
+        publisher.warn("The reaction could not be set", error)
 
 
-def _conclude(asked: job.Command, desk: Desk, result: str, reason_code: str) -> None:
+def _conclude(asked: job.Command, publisher: Publisher, result: str, reason_code: str) -> None:
     """The outputs of the step. What a command changes, the comment shows when it is done."""
-    desk.result(
+    publisher.result(
         {"reason-code": reason_code},
         {
             "activity": "command",

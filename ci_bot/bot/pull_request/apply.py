@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ci_bot.bot.comment import notice
-from ci_bot.bot.comment.context import CommentContext, Override, Progress, Refusal, Rendered
+from ci_bot.bot.comment.context import CommentContext, Override, Refusal, Rendered, ShownProgress
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.comment.text import words
@@ -14,17 +14,17 @@ from ci_bot.bot.decision import Limits, diff_risks
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.pull_request.gate import Request, Unmet, unmet, unmet_by_review
+from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
 from ci_bot.bot.pull_request.own_review import confirmed, other_plan, review_again
-from ci_bot.bot.pull_request.publisher import Desk, Facts, Render
+from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, Render
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.pull_request.review import checked_out, flags_of
 from ci_bot.bot.terminal.local import apply_phase, review_phase
 from ci_bot.bot.trigger import job
-from ci_bot.bot.trigger.comment_command import Apply as ApplyCommand
+from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
-from ci_bot.bot.worker_calls.client import Bench, Listener, owner
+from ci_bot.bot.worker_calls.client import Listener, WorkerClient, owner
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.report import Report
@@ -38,48 +38,52 @@ PROGRESS_SECONDS = 30.0
 _AFTER_THE_END = ("closed", "cleanup_failed")
 
 
-def apply(asked: job.Apply, settings: Settings, desk: Desk, bench: Bench, github: GitHub) -> int:
+def apply(
+    asked: job.Apply, settings: Settings, publisher: Publisher, client: WorkerClient, github: GitHub
+) -> int:
     """Checks the gate, reviews, checks again, applies, and shows the evidence; the exit code."""
     pull = github.get_pull(asked.number, settle=True)
-    marker = desk.before()
-    wish = _wish(asked, settings, github)
-    request = Request(
-        by=wish.by,
-        permission=github.permission(wish.by),
-        plan_id=wish.plan_id,
-        override_reason=wish.override_reason,
-        checked_out=checked_out(bench),
+    marker = publisher.before()
+    request = _request(asked, settings, github)
+    requester = Requester(
+        by=request.by,
+        permission=github.permission(request.by),
+        plan_id=request.plan_id,
+        override_reason=request.override_reason,
+        checked_out=checked_out(client),
     )
-    against = unmet(request, pull, marker)
+    against = unmet(requester, pull, marker)
     if against or marker is None:
-        return refuse(against, desk, marker)
-    own = review_again(settings, desk, bench, pull=pull, marker=marker)
-    other = other_plan(own, marker, desk, github)
+        return refuse(against, publisher, marker)
+    own = review_again(settings, publisher, client, pull=pull, marker=marker)
+    other = other_plan(own, marker, publisher, github)
     if other is not None:
-        return publish(other, desk, marker)
-    against = unmet_by_review(request, own, marker)
-    _take_over(own, marker, desk)
+        return publish(other, publisher, marker)
+    against = unmet_by_review(requester, own, marker)
+    _take_over(own, marker, publisher)
     marker = confirmed(marker, own)
     if against:
-        return refuse(against, desk, marker)
-    if wish.override_reason:
-        reason = desk.redactor.redact(wish.override_reason)
-        desk.template = replace(desk.template, override=Override(by=wish.by, reason=reason))
-    document = _apply(asked, settings, desk, bench, pull=pull, own=own, marker=marker)
+        return refuse(against, publisher, marker)
+    if request.override_reason:
+        reason = publisher.redactor.redact(request.override_reason)
+        publisher.template = replace(
+            publisher.template, override=Override(by=request.by, reason=reason)
+        )
+    document = _apply(asked, settings, publisher, client, pull=pull, own=own, marker=marker)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
-        return _record(document, desk)
-    closed = _closed_meanwhile(asked.number, desk, github)
+        return _record(document, publisher)
+    closed = _closed_meanwhile(asked.number, publisher, github)
     if closed is None:
-        return publish(document, desk, marker)
-    code = publish(document, desk, None)
-    desk.commands.notice(
+        return publish(document, publisher, marker)
+    code = publish(document, publisher, None)
+    publisher.commands.notice(
         f"Pull request #{asked.number} was closed while the apply ran, so "
-        f"{desk.template.environment} is removed at once."
+        f"{publisher.template.environment} is removed at once."
     )
     removed = cleaning.remove(
         settings,
-        desk,
-        bench,
+        publisher,
+        client,
         number=asked.number,
         head_sha=closed.head_sha,
         merged=closed.merged,
@@ -87,42 +91,42 @@ def apply(asked: job.Apply, settings: Settings, desk: Desk, bench: Bench, github
     return removed or code
 
 
-def _take_over(own: Report, marker: Marker, desk: Desk) -> None:
+def _take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
     """From here on the run shows its own review, in files and comment, and says that it counts."""
-    desk.own_review = own
-    desk.template = replace(desk.template, judged=own.decision, said=marker.decision)
+    publisher.own_review = own
+    publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_review(own, context, budget)
 
-    desk.keep("report", own, render, review_phase(own))
+    publisher.keep("report", own, render, review_phase(own))
 
 
-def _closed_meanwhile(number: int, desk: Desk, github: GitHub) -> PullRequest | None:
+def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
     """The pull request, if it is closed by now: its own cleanup may have come too early."""
     try:
         pull = github.get_pull(number)
     except Cancelled:
         raise
     except BotError as error:
-        desk.warn(
+        publisher.warn(
             "Nobody could say whether the pull request is still open. If it was closed while the "
-            f"apply ran, the nightly sweep removes {desk.template.environment}",
+            f"apply ran, the nightly sweep removes {publisher.template.environment}",
             error,
         )
         return None
     return None if pull.open else pull
 
 
-def give_up(error: BotError, desk: Desk) -> int:
+def give_up(error: BotError, publisher: Publisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = applying.failed_document(
-        failure_of(error, "start", desk.redactor), environment=desk.template.environment
+        failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
-    return publish(document, desk, desk.look())
+    return publish(document, publisher, publisher.look())
 
 
-class _Wish:
+class _ApplyRequest:
     """What is asked, and by whom: from the comment where there is one, else from the inputs."""
 
     def __init__(self, by: str, plan_id: str | None, override_reason: str | None) -> None:
@@ -131,37 +135,37 @@ class _Wish:
         self.override_reason = override_reason
 
 
-def _wish(asked: job.Apply, settings: Settings, github: GitHub) -> _Wish:
-    """Reads the comment again: what was dispatched may not be what was written (DESIGN 6)."""
+def _request(asked: job.Apply, settings: Settings, github: GitHub) -> _ApplyRequest:
+    """Reads the comment again: what was dispatched may not be what was written."""
     if asked.comment_id is None:
-        return _Wish(asked.asked_by, asked.plan_id, settings.inputs.override_reason)
+        return _ApplyRequest(asked.asked_by, asked.plan_id, settings.inputs.override_reason)
     author, command = read_command(asked.comment_id, asked.number, ApplyCommand, github)
-    return _Wish(author, command.plan_id, command.override)
+    return _ApplyRequest(author, command.plan_id, command.override)
 
 
-def refuse(against: list[Unmet], desk: Desk, marker: Marker | None) -> int:
+def refuse(against: list[Unmet], publisher: Publisher, marker: Marker | None) -> int:
     """Says in the comment, the log and the outputs what stands against it. Nothing is touched."""
     first = against[0]
     refusal = Refusal(
         reason_code=first.reason_code,
-        message=desk.redactor.redact(" ".join(item.message for item in against)),
-        hint=desk.redactor.redact(" ".join(item.hint for item in against)),
+        message=publisher.redactor.redact(" ".join(item.message for item in against)),
+        hint=publisher.redactor.redact(" ".join(item.hint for item in against)),
     )
-    desk.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
-    review = desk.review_below()
+    publisher.annotate([("error", f"{item.message} {item.hint}", None, None) for item in against])
+    review = publisher.review_below()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(None, context, budget, review=review)
 
     def show() -> bool:
         if _still_applied(marker):
-            return _note(desk, "refused", refusal.message, marker.plan if marker else None)
-        return _may_show(marker) and desk.try_post(
-            "refused", Facts.of(marker), render, refusal=refusal
+            return _note(publisher, "refused", refusal.message, marker.plan if marker else None)
+        return _may_show(marker) and publisher.try_post(
+            "refused", MarkerFacts.of(marker), render, refusal=refusal
         )
 
-    desk.summarise(render, "refused", refusal=refusal)
-    desk.conclude(
+    publisher.summarise(render, "refused", refusal=refusal)
+    publisher.conclude(
         {"reason-code": first.reason_code, "plan-id": (marker.plan or "") if marker else ""},
         {
             "activity": "apply",
@@ -188,21 +192,21 @@ def _still_applied(marker: Marker | None) -> bool:
 def _apply(
     asked: job.Apply,
     settings: Settings,
-    desk: Desk,
-    bench: Bench,
+    publisher: Publisher,
+    client: WorkerClient,
     *,
     pull: PullRequest,
     own: Report,
     marker: Marker,
 ) -> ApplyDocument:
-    review = desk.review_below()
-    started = desk.around.monotonic()
+    review = publisher.review_below()
+    started = publisher.machine.monotonic()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(None, context, budget, review=review)
 
-    def show(progress: Progress | None) -> None:
-        desk.try_post("applying", Facts.of(marker), render, progress=progress)
+    def show(progress: ShownProgress | None) -> None:
+        publisher.try_post("applying", MarkerFacts.of(marker), render, progress=progress)
 
     begun = not _still_applied(marker)
     if begun:
@@ -211,7 +215,7 @@ def _apply(
 
     def on_progress(step: WorkerProgress) -> None:
         nonlocal begun, last
-        now = desk.around.monotonic()
+        now = publisher.machine.monotonic()
         if step.phase == "apply" and not begun:
             # The worker has compared and holds the lease: from here on the old evidence is void.
             begun = True
@@ -223,13 +227,13 @@ def _apply(
         last = now
         done, total = step.done or 0, step.total
         left = (now - started) / done * (total - done) if done else None
-        show(Progress(done=done, total=total, seconds_left=left, message=step.message))
+        show(ShownProgress(done=done, total=total, seconds_left=left, message=step.message))
 
     def on_cancel() -> None:
         if begun:
-            desk.try_post("cancelled", Facts.of(marker), render)
+            publisher.try_post("cancelled", MarkerFacts.of(marker), render)
 
-    bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
+    client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
     prefix = settings.inputs.environment_prefix
     options = applying.ApplyOptions(
         environment=EnvironmentName.of(prefix, asked.number),
@@ -247,41 +251,41 @@ def _apply(
         table_diff=settings.inputs.table_diff,
     )
     try:
-        return applying.apply(bench, options)
+        return applying.apply(client, options)
     except Cancelled:
         raise
     except BotError as error:
-        failure = failure_of(error, "apply", desk.redactor)
+        failure = failure_of(error, "apply", publisher.redactor)
         return applying.failed_document(
             failure, environment=options.environment, plan_id=marker.plan
         )
 
 
-def _record(document: ApplyDocument, desk: Desk) -> int:
+def _record(document: ApplyDocument, publisher: Publisher) -> int:
     """What may be partial after a cancel: in files, summary and outputs, without asking GitHub.
 
     The comment was marked while the worker had its last seconds; there is no time for more.
     """
-    _keep(document, desk)
-    desk.result(
+    _keep(document, publisher)
+    publisher.result(
         {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
         _result(document),
     )
     return applying.exit_code(document)
 
 
-def _keep(document: ApplyDocument, desk: Desk) -> Render:
+def _keep(document: ApplyDocument, publisher: Publisher) -> Render:
     """Files, summary and the failure's annotation; gives what renders the document."""
     phase = apply_phase(document.result)
-    review = desk.review_below()
+    review = publisher.review_below()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(document, context, budget, review=review)
 
-    desk.keep("apply", document, render, phase)
-    desk.summarise(render, phase)
+    publisher.keep("apply", document, render, phase)
+    publisher.summarise(render, phase)
     if document.failure is not None:
-        desk.fail(document.failure)
+        publisher.fail(document.failure)
     return render
 
 
@@ -296,23 +300,23 @@ def _result(document: ApplyDocument) -> dict[str, Any]:
     }
 
 
-def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
+def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
     if document.reason_code == "plan_changed" and document.difference is None:
-        desk.template = replace(desk.template, refusal=_sets_gone(document))
-    render = _keep(document, desk)
+        publisher.template = replace(publisher.template, refusal=_sets_gone(document))
+    render = _keep(document, publisher)
 
     def show() -> bool:
         if _still_applied(marker) and document.result == "nothing_to_apply":
             return True
         if _still_applied(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
-            return _note(desk, "refused", why, document.plan_id)
+            return _note(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)
-        return _may_show(marker) and desk.try_post(phase, Facts.of(marker), render)
+        return _may_show(marker) and publisher.try_post(phase, MarkerFacts.of(marker), render)
 
-    desk.annotate(_differences(document, desk.settings))
-    posted = desk.conclude(
+    publisher.annotate(_differences(document, publisher.settings))
+    posted = publisher.conclude(
         {
             "decision": (marker.decision or "") if marker else "",
             "reason-code": document.reason_code or document.result,
@@ -322,7 +326,7 @@ def publish(document: ApplyDocument, desk: Desk, marker: Marker | None) -> int:
         show,
     )
     if posted and document.result in ("applied", "failed"):
-        _tell(desk, document)
+        _tell(publisher, document)
     return applying.exit_code(document)
 
 
@@ -349,7 +353,7 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
     )
 
 
-def _tell(desk: Desk, document: ApplyDocument) -> None:
+def _tell(publisher: Publisher, document: ApplyDocument) -> None:
     built, views = totals(document.models), len(document.views)
     missing = document.evidence_missing
     summary = (
@@ -359,15 +363,15 @@ def _tell(desk: Desk, document: ApplyDocument) -> None:
         if document.result == "applied"
         else (document.failure.message if document.failure else "The apply failed.")
     )
-    _note(desk, document.result, summary, document.plan_id)
+    _note(publisher, document.result, summary, document.plan_id)
 
 
-def _note(desk: Desk, result: ApplyResult, summary: str, plan_id: str | None) -> bool:
+def _note(publisher: Publisher, result: ApplyResult, summary: str, plan_id: str | None) -> bool:
     text = notice.apply_ended(
         result,
         summary,
-        replace(desk.template, phase=apply_phase(result)),
+        replace(publisher.template, phase=apply_phase(result)),
         plan_id=plan_id,
-        comment_url=desk.comment_url,
+        comment_url=publisher.comment_url,
     )
-    return desk.try_note(text)
+    return publisher.try_note(text)

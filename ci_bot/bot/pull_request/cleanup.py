@@ -9,13 +9,13 @@ from ci_bot.bot.comment.context import CommentContext, Rendered
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.github.port import GitHub, may_write, needed
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.pull_request.publisher import Desk, Facts
+from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.trigger import job
-from ci_bot.bot.trigger.comment_command import Cleanup as CleanupCommand
+from ci_bot.bot.trigger.comment_command import CleanupCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.environment import EnvironmentName
@@ -23,7 +23,11 @@ from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
 
 
 def cleanup(
-    asked: job.Cleanup, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
+    asked: job.Cleanup,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub | None,
 ) -> int:
     """Removes the environment, unless the pull request is open again; returns the exit code.
 
@@ -39,16 +43,16 @@ def cleanup(
         if pull.open:
             _check_person(asked, github)
     elif github is not None and _is_open_again(asked.number, github):
-        return _leave(asked, desk)
+        return _leave(asked, publisher)
     return remove(
-        settings, desk, bench, number=asked.number, head_sha=asked.head_sha, merged=merged
+        settings, publisher, client, number=asked.number, head_sha=asked.head_sha, merged=merged
     )
 
 
 def remove(
     settings: Settings,
-    desk: Desk,
-    bench: Bench,
+    publisher: Publisher,
+    client: WorkerClient,
     *,
     number: int,
     head_sha: str | None,
@@ -59,7 +63,7 @@ def remove(
     Args:
         merged: Whether it was merged; None where it is open or nobody knows.
     """
-    desk.look()
+    publisher.look()
     prefix = settings.inputs.environment_prefix
     options = cleaning.CleanupOptions(
         environment=EnvironmentName.of(prefix, number),
@@ -73,22 +77,22 @@ def remove(
         reclaim=settings.inputs.reclaim,
         merged=merged,
     )
-    document = _document(bench, options)
-    desk.template = replace(desk.template, merged=merged)
-    return publish(document, desk)
+    document = _document(client, options)
+    publisher.template = replace(publisher.template, merged=merged)
+    return publish(document, publisher)
 
 
-def give_up(error: BotError, asked: job.Cleanup, desk: Desk) -> int:
+def give_up(error: BotError, asked: job.Cleanup, publisher: Publisher) -> int:
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
-    desk.look()
-    desk.template = replace(desk.template, merged=asked.merged)
+    publisher.look()
+    publisher.template = replace(publisher.template, merged=asked.merged)
     document = cleaning.failed_document(
-        failure_of(error, "start", desk.redactor), environment=desk.template.environment
+        failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
     if isinstance(error, Refused):
         # The environment is as it was, so the comment about it still holds.
-        desk.sticky = None
-    return publish(document, desk)
+        publisher.sticky = None
+    return publish(document, publisher)
 
 
 def _is_open_again(number: int, github: GitHub) -> bool:
@@ -104,12 +108,12 @@ def _is_open_again(number: int, github: GitHub) -> bool:
         return False
 
 
-def _leave(asked: job.Cleanup, desk: Desk) -> int:
+def _leave(asked: job.Cleanup, publisher: Publisher) -> int:
     """A reopened pull request keeps its environment, which may be newer than the closing."""
-    desk.commands.notice(
-        f"Pull request #{asked.number} is open again, so {desk.template.environment} stays."
+    publisher.commands.notice(
+        f"Pull request #{asked.number} is open again, so {publisher.template.environment} stays."
     )
-    desk.conclude(
+    publisher.conclude(
         {"reason-code": "reopened"},
         {
             "activity": "cleanup",
@@ -136,33 +140,33 @@ def _check_person(asked: job.Cleanup, github: GitHub) -> None:
         )
 
 
-def _document(bench: Bench, options: cleaning.CleanupOptions) -> CleanupDocument:
+def _document(client: WorkerClient, options: cleaning.CleanupOptions) -> CleanupDocument:
     try:
-        return cleaning.cleanup(bench, options)
+        return cleaning.cleanup(client, options)
     except Cancelled:
         raise
     except BotError as error:
         return cleaning.failed_document(
-            failure_of(error, "cleanup", bench.redactor), environment=options.environment
+            failure_of(error, "cleanup", client.redactor), environment=options.environment
         )
 
 
-def publish(document: CleanupDocument, desk: Desk) -> int:
+def publish(document: CleanupDocument, publisher: Publisher) -> int:
     """Files, summary and outputs, then the tombstone."""
     done = document.result in ("removed", "nothing_to_do")
     phase: Phase = "closed" if done else "cleanup_failed"
-    before = desk.before()
-    review = desk.earlier_review()
+    before = publisher.before()
+    review = publisher.earlier_review()
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_cleanup(document, context, budget, review=review)
 
     code = cleaning.exit_code(document)
-    desk.keep("cleanup", document, render, phase)
-    desk.summarise(render, phase)
+    publisher.keep("cleanup", document, render, phase)
+    publisher.summarise(render, phase)
     if document.failure is not None:
-        desk.fail(document.failure)
-    desk.conclude(
+        publisher.fail(document.failure)
+    publisher.conclude(
         {"reason-code": document.failure.reason_code if document.failure else document.result},
         {
             "activity": "cleanup",
@@ -174,10 +178,12 @@ def publish(document: CleanupDocument, desk: Desk) -> int:
             "left": len(document.leftovers) + len(document.foreign),
             "exit_code": code,
         },
-        lambda: _is_news(document, before) and desk.try_post(phase, Facts.of(before), render),
+        lambda: (
+            _is_news(document, before) and publisher.try_post(phase, MarkerFacts.of(before), render)
+        ),
     )
     if not done:
-        _tell(desk, document)
+        _tell(publisher, document)
     return code
 
 
@@ -192,11 +198,11 @@ def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
     return before is not None and before.phase != "closed"
 
 
-def _tell(desk: Desk, document: CleanupDocument) -> None:
+def _tell(publisher: Publisher, document: CleanupDocument) -> None:
     summary = document.failure.message if document.failure else "The cleanup is incomplete."
     text = notice.cleanup_failed(
         summary,
-        replace(desk.template, phase="cleanup_failed"),
-        comment_url=desk.comment_url,
+        replace(publisher.template, phase="cleanup_failed"),
+        comment_url=publisher.comment_url,
     )
-    desk.try_note(text)
+    publisher.try_note(text)

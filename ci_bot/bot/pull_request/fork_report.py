@@ -21,7 +21,7 @@ from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, NotFound, PullRequest
 from ci_bot.bot.github.sticky import Published
-from ci_bot.bot.pull_request.publisher import Desk, Facts, desk_for
+from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, desk_for
 from ci_bot.bot.pull_request.review import gate
 from ci_bot.bot.terminal.local import review_phase
 from ci_bot.bot.trigger import job
@@ -44,7 +44,7 @@ class _NothingToPost(Exception):
     """Why there is nothing to do, as a sentence. Not a failure."""
 
 
-def post(asked: job.PostForkReport, desk: Desk, github: GitHub) -> int:
+def post(asked: job.PostForkReport, publisher: Publisher, github: GitHub) -> int:
     """Posts the report; returns the exit code.
 
     Raises:
@@ -55,11 +55,11 @@ def post(asked: job.PostForkReport, desk: Desk, github: GitHub) -> int:
         pull = resolve(asked, github)
         report = read_report(asked, github)
     except _NothingToPost as reason:
-        desk.commands.notice(str(reason))
-        desk.outputs.set("reason-code", "nothing_to_post")
+        publisher.commands.notice(str(reason))
+        publisher.outputs.set("reason-code", "nothing_to_post")
         return EXIT_DONE
-    mine = desk_for(desk, pull.number)
-    report = desk.redactor.document(report)
+    mine = desk_for(publisher, pull.number)
+    report = publisher.redactor.document(report)
     report = rewritten(report, pull, mine, _untouched(report, pull, mine, github))
     return _publish(report, asked, pull, mine)
 
@@ -124,18 +124,18 @@ def read_report(asked: job.PostForkReport, github: GitHub) -> Report:
     return report
 
 
-def rewritten(report: Report, pull: PullRequest, desk: Desk, untouched: bool) -> Report:
+def rewritten(report: Report, pull: PullRequest, publisher: Publisher, untouched: bool) -> Report:
     """The report with our own facts in the place of its claims.
 
     Args:
         untouched: GitHub says that the pull request changes no file of the project, so that "no
             changes" can be believed.
     """
-    environment = desk.template.environment
+    environment = publisher.template.environment
     decision, reasons = report.decision, list(report.reasons)
     if decision == "go" or (decision == "no_changes" and not untouched):
         decision, reasons = "review", [_MADE_THERE, *reasons]
-    inputs = desk.settings.inputs
+    inputs = publisher.settings.inputs
     return report.model_copy(
         update={
             "environment": environment,
@@ -158,12 +158,12 @@ def rewritten(report: Report, pull: PullRequest, desk: Desk, untouched: bool) ->
     )
 
 
-def _untouched(report: Report, pull: PullRequest, desk: Desk, github: GitHub) -> bool:
+def _untouched(report: Report, pull: PullRequest, publisher: Publisher, github: GitHub) -> bool:
     """Whether GitHub's list of changed files bears out that nothing of the project changed."""
     if report.decision != "no_changes":
         return False
     files = github.changed_files(pull.number)
-    return files is not None and not _inside(files, desk.settings.inputs.project)
+    return files is not None and not _inside(files, publisher.settings.inputs.project)
 
 
 def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
@@ -173,11 +173,13 @@ def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
     ]
 
 
-def _publish(report: Report, asked: job.PostForkReport, pull: PullRequest, desk: Desk) -> int:
-    runner = desk.settings.runner
+def _publish(
+    report: Report, asked: job.PostForkReport, pull: PullRequest, publisher: Publisher
+) -> int:
+    runner = publisher.settings.runner
     review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{asked.run_id}"
-    desk.template = replace(
-        desk.template,
+    publisher.template = replace(
+        publisher.template,
         conditions=gate(report, untrusted=_UNTRUSTED),
         fork=True,
         base_name=pull.base_ref,
@@ -189,14 +191,14 @@ def _publish(report: Report, asked: job.PostForkReport, pull: PullRequest, desk:
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_review(report, context, budget)
 
-    desk.summarise(render, phase)
-    facts = Facts(
+    publisher.summarise(render, phase)
+    facts = MarkerFacts(
         head=asked.head_sha,
         base=pull.base_sha,
         # No plan, no window and no artifact: nothing that an apply could ever start from.
         decision=report.decision,
     )
-    desk.conclude(
+    publisher.conclude(
         {
             "decision": report.decision,
             "reason-code": report.failure.reason_code if report.failure else report.decision,
@@ -207,7 +209,7 @@ def _publish(report: Report, asked: job.PostForkReport, pull: PullRequest, desk:
             "pr_number": pull.number,
             "changes": len(report.changes),
         },
-        lambda: _posted(desk.post(phase, facts, render, current_head=pull.head_sha)),
+        lambda: _posted(publisher.post(phase, facts, render, current_head=pull.head_sha)),
     )
     return EXIT_DONE
 

@@ -27,7 +27,7 @@ class Unmet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Requester:
     """Who asks for what.
 
     `checked_out` are the parents of the commit in the workspace: base and head of the merge commit.
@@ -40,9 +40,9 @@ class Request:
     checked_out: tuple[str, ...]
 
 
-def unmet(request: Request, pull: PullRequest, marker: Marker | None) -> list[Unmet]:
+def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> list[Unmet]:
     """Everything that stands against an apply, most basic first; empty where nothing does."""
-    found = [*_about_pull(pull), *_about_person(request)]
+    found = [*_about_pull(pull), *_about_person(requester)]
     if marker is None or marker.plan is None or marker.window is None:
         found.append(
             Unmet(
@@ -52,7 +52,7 @@ def unmet(request: Request, pull: PullRequest, marker: Marker | None) -> list[Un
             )
         )
         return found
-    found += _about_plan(request, pull, marker)
+    found += _about_plan(requester, pull, marker)
     return found
 
 
@@ -94,28 +94,29 @@ def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
     return found
 
 
-def _about_person(request: Request) -> Sequence[Unmet]:
+def _about_person(requester: Requester) -> Sequence[Unmet]:
     found = []
-    if not may_write(request.permission):
+    if not may_write(requester.permission):
         found.append(
             Unmet(
                 reason_code="permission",
-                message=f"@{request.by} has {request.permission} access, and an apply needs write.",
+                message=f"@{requester.by} has {requester.permission} access, and an apply needs "
+                "write.",
                 hint="Ask somebody with write access to the repository.",
             )
         )
-    elif request.override_reason and not may_maintain(request.permission):
+    elif requester.override_reason and not may_maintain(requester.permission):
         found.append(
             Unmet(
                 reason_code="override_permission",
-                message=f"@{request.by} may not override a No-Go; that needs maintain access.",
+                message=f"@{requester.by} may not override a No-Go; that needs maintain access.",
                 hint="Ask a maintainer, or clear the blockers.",
             )
         )
     return found
 
 
-def _about_plan(request: Request, pull: PullRequest, marker: Marker) -> Sequence[Unmet]:
+def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequence[Unmet]:
     plan = marker.plan or ""
     found = []
     if marker.head != pull.head_sha:
@@ -127,7 +128,7 @@ def _about_plan(request: Request, pull: PullRequest, marker: Marker) -> Sequence
                 hint="Wait for the review of the new commit, then apply its plan id.",
             )
         )
-    elif pull.head_sha not in request.checked_out:
+    elif pull.head_sha not in requester.checked_out:
         found.append(
             Unmet(
                 reason_code="wrong_checkout",
@@ -135,21 +136,21 @@ def _about_plan(request: Request, pull: PullRequest, marker: Marker) -> Sequence
                 hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
             )
         )
-    if request.plan_id is not None and not matches(request.plan_id, plan):
+    if requester.plan_id is not None and not matches(requester.plan_id, plan):
         found.append(
             Unmet(
                 reason_code="unknown_plan",
-                message=f"{request.plan_id[:12]} is not the plan of this pull request; the "
+                message=f"{requester.plan_id[:12]} is not the plan of this pull request; the "
                 f"reviewed plan is {short(plan)}.",
                 hint=f"Apply it with `/sqlmesh apply {short(plan)}`.",
             )
         )
-    if marker.decision == "no_go" and not request.override_reason:
+    if marker.decision == "no_go" and not requester.override_reason:
         found.append(_no_go("The decision on this plan is No-Go.", plan))
     return found
 
 
-def unmet_by_review(request: Request, own: Report, marker: Marker) -> list[Unmet]:
+def unmet_by_review(requester: Requester, own: Report, marker: Marker) -> list[Unmet]:
     """What stands against an apply by the review that its own run has made of the plan.
 
     Args:
@@ -157,7 +158,7 @@ def unmet_by_review(request: Request, own: Report, marker: Marker) -> list[Unmet
         own: The review. Its plan is the one that was asked for.
         marker: What the comment says.
     """
-    if own.decision != "no_go" or request.override_reason:
+    if own.decision != "no_go" or requester.override_reason:
         return []
     message = "This run has reviewed the plan once more, and the decision is No-Go."
     if marker.decision != own.decision:

@@ -21,11 +21,11 @@ from ci_bot.bot.decision import Limits
 from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.pull_request.publisher import Desk
+from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.review import checked_out, flags_of
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
-from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -39,7 +39,12 @@ MAX_ARTIFACT_BYTES = 32 * 1024 * 1024
 
 
 def review_again(
-    settings: Settings, desk: Desk, bench: Bench, *, pull: PullRequest, marker: Marker
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    *,
+    pull: PullRequest,
+    marker: Marker,
 ) -> Report:
     """Reviews what is checked out against prod's state; the comment's dates are a wish.
 
@@ -47,12 +52,12 @@ def review_again(
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
     inputs, window = settings.inputs, marker.window
-    parents = checked_out(bench)
+    parents = checked_out(client)
     options = reviewing.ReviewOptions(
-        environment=desk.template.environment,
+        environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=reviewing.Commits(
-            head=pull.head_sha, base=parents[0] if parents else None, merge=bench.git.head()
+            head=pull.head_sha, base=parents[0] if parents else None, merge=client.git.head()
         ),
         baseline="state",
         flags=flags_of(inputs),
@@ -66,17 +71,17 @@ def review_again(
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
     )
-    now = desk.around.timestamp()
+    now = publisher.machine.timestamp()
     try:
-        return reviewing.review(bench, options, planned_at=now)
+        return reviewing.review(client, options, planned_at=now)
     except Cancelled:
         raise
     except BotError as error:
         return reviewing.failed_report(
-            failure_of(error, "plan", desk.redactor),
+            failure_of(error, "plan", publisher.redactor),
             options,
-            projects=bench.projects,
-            gateway=bench.gateway,
+            projects=client.projects,
+            gateway=client.gateway,
             planned_at=now,
         )
 
@@ -95,12 +100,14 @@ def confirmed(marker: Marker, own: Report) -> Marker:
     )
 
 
-def other_plan(own: Report, marker: Marker, desk: Desk, github: GitHub) -> ApplyDocument | None:
+def other_plan(
+    own: Report, marker: Marker, publisher: Publisher, github: GitHub
+) -> ApplyDocument | None:
     """Why the plan that the comment names is not built; None where it is this run's own plan.
 
     That was asked for, so nothing else is built: not even a plan that has become better since.
     """
-    environment = desk.template.environment
+    environment = publisher.template.environment
     if own.failure is not None:
         return applying.failed_document(own.failure, environment=environment)
     if own.plan_id == marker.plan:
@@ -115,7 +122,7 @@ def other_plan(own: Report, marker: Marker, desk: Desk, github: GitHub) -> Apply
         f"of now is {short(own.plan_id)}.",
         hint="Review again, then apply the new plan id.",
     )
-    reviewed = _reviewed_sets(marker, desk, github)
+    reviewed = _reviewed_sets(marker, publisher, github)
     return applying.failed_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
@@ -150,7 +157,7 @@ def _no_plan(own: Report, marker: Marker, environment: str) -> ApplyDocument:
     )
 
 
-def _reviewed_sets(marker: Marker, desk: Desk, github: GitHub) -> PlanIdentity | None:
+def _reviewed_sets(marker: Marker, publisher: Publisher, github: GitHub) -> PlanIdentity | None:
     """The sets of the plan that the comment names, from its review's artifact; None if it is gone.
 
     They only serve to show a difference, and are known to be that plan's, because its id is their
@@ -167,6 +174,6 @@ def _reviewed_sets(marker: Marker, desk: Desk, github: GitHub) -> PlanIdentity |
             raise ValueError("it is another report than the one that the comment names")
         identity = Report.model_validate_json(content).identity
     except (BotError, ValueError, io.UnsupportedOperation, zipfile.BadZipFile) as error:
-        desk.commands.debug(f"The review's artifact could not be read: {type(error).__name__}")
+        publisher.commands.debug(f"The review's artifact could not be read: {type(error).__name__}")
         return None
     return identity if identity and identity.plan_id() == marker.plan else None

@@ -24,7 +24,7 @@ from ci_bot.contracts.documents.plan import Decision, Window
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.errors import BotError, Cancelled
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
 COMMENT_BYTES = 60_000
@@ -38,7 +38,7 @@ Render = Callable[[CommentContext, int | None], Rendered]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class MarkerFacts:
     """What the marker says of the plan that the comment shows; null where there is none."""
 
     head: str | None = None
@@ -50,7 +50,7 @@ class Facts:
     report_sha256: str | None = None
 
     @classmethod
-    def of(cls, marker: Marker | None) -> Facts:
+    def of(cls, marker: Marker | None) -> MarkerFacts:
         """The facts that an earlier run wrote."""
         if marker is None:
             return cls()
@@ -66,14 +66,14 @@ class Facts:
 
 
 @dataclass
-class Desk:
+class Publisher:
     """Writes for one pull request and project. `sticky` is None where nothing may be written.
 
     `own_review` is a review that this run has made of what it is about.
     """
 
     settings: Settings
-    around: Surroundings
+    machine: Machine
     commands: Commands
     outputs: Outputs
     summary: StepSummary
@@ -128,7 +128,7 @@ class Desk:
     def post(
         self,
         phase: Phase,
-        facts: Facts,
+        facts: MarkerFacts,
         render: Render,
         *,
         current_head: str | None = None,
@@ -138,7 +138,7 @@ class Desk:
         if self.sticky is None or self.number is None:
             return None
         before = self.before()
-        context = replace(self.template, phase=phase, now=self.around.timestamp(), **extra)
+        context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
         marker = self._marker(phase, facts, before)
         shown = render(replace(context, marker=marker), COMMENT_BYTES)
         if shown.cut:
@@ -150,7 +150,7 @@ class Desk:
         self.comment_url = published.comment.url
         return published
 
-    def _marker(self, phase: Phase, facts: Facts, before: Marker | None) -> Marker:
+    def _marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
         runner = self.settings.runner
         history = list(before.history) if before else []
         if before is not None and before.plan is not None and before.plan != facts.plan:
@@ -179,7 +179,7 @@ class Desk:
             decision=facts.decision,
             run_id=runner.run_id,
             attempt=runner.run_attempt,
-            valid_at=self.around.timestamp(),
+            valid_at=self.machine.timestamp(),
             report_sha256=facts.report_sha256,
             report_run=self.report_run
             or (before.report_run if before and facts.report_sha256 else None),
@@ -196,7 +196,7 @@ class Desk:
 
         None where they could not be written: that is said in an annotation, and all else goes on.
         """
-        context = replace(self.template, phase=phase, now=self.around.timestamp())
+        context = replace(self.template, phase=phase, now=self.machine.timestamp())
         markdown = render(context, None).text
         workspace = Path(self.settings.runner.workspace)
         try:
@@ -209,7 +209,7 @@ class Desk:
 
     def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""
-        context = replace(self.template, phase=phase, now=self.around.timestamp(), **extra)
+        context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
         self.summary.write(render(context, SUMMARY_BYTES).text)
 
     def conclude(
@@ -288,13 +288,13 @@ def project_key(settings: Settings) -> str:
     return f"{name}/{settings.inputs.gateway}" if settings.inputs.gateway else name
 
 
-def template(settings: Settings, number: int | None, around: Surroundings) -> CommentContext:
+def template(settings: Settings, number: int | None, machine: Machine) -> CommentContext:
     """The context that all states of this run's comment share."""
     runner = settings.runner
     return CommentContext(
         project=project_key(settings),
         environment=EnvironmentName.of(settings.inputs.environment_prefix, number or 0),
-        now=around.timestamp(),
+        now=machine.timestamp(),
         phase="planning",
         repository=runner.repository,
         server_url=runner.server_url,
@@ -305,16 +305,18 @@ def template(settings: Settings, number: int | None, around: Surroundings) -> Co
     )
 
 
-def desk_for(desk: Desk, number: int) -> Desk:
+def desk_for(publisher: Publisher, number: int) -> Publisher:
     """A desk for another pull request, in a run whose event names none (sweep, fork report)."""
-    github = desk.github
+    github = publisher.github
     return replace(
-        desk,
+        publisher,
         number=number,
-        sticky=Sticky(github, number=number, key=desk.key, monotonic=desk.around.monotonic)
+        sticky=Sticky(
+            github, number=number, key=publisher.key, monotonic=publisher.machine.monotonic
+        )
         if github is not None
         else None,
-        template=template(desk.settings, number, desk.around),
+        template=template(publisher.settings, number, publisher.machine),
         comment_url=None,
         report_run=None,
         _first=None,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.trigger.comment_command import Apply, Cleanup, parse_command
+from ci_bot.bot.trigger.comment_command import ApplyCommand, CleanupCommand, parse_command
 from ci_bot.errors import Refused
 
-Asked = TypeVar("Asked", Apply, Cleanup)
+ReadRequest = TypeVar("ReadRequest", ApplyCommand, CleanupCommand)
 
 
 def read_command(
-    comment_id: int, number: int, kind: type[Asked], github: GitHub
-) -> tuple[str, Asked]:
+    comment_id: int, number: int, kind: type[ReadRequest], github: GitHub
+) -> tuple[str, ReadRequest]:
     """Author and command of a comment; whoever started this run, it is the author who counts.
 
     Raises:

@@ -12,11 +12,11 @@ from ci_bot.bot.decision import FAILURE_RISKS, Limits
 from ci_bot.bot.decision import exit_code as decision_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.pull_request.publisher import Desk, Facts
+from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
 from ci_bot.bot.terminal.local import review_phase
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
-from ci_bot.bot.worker_calls.client import Bench, owner
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.report import Report
@@ -37,7 +37,11 @@ def flags_of(inputs: Inputs) -> PlanFlags:
 
 
 def review(
-    asked: job.Review, settings: Settings, desk: Desk, bench: Bench, github: GitHub | None
+    asked: job.Review,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub | None,
 ) -> int:
     """Reviews a pull request; returns the exit code.
 
@@ -48,39 +52,39 @@ def review(
     pull = None
     if asked.dispatched and asked.number is not None:
         pull = needed(github).get_pull(asked.number, settle=True)
-        check_dispatched(pull, checked_out(bench))
-    commits = commits_of(asked, pull, bench)
-    before = desk.look()
-    if desk.sticky is not None:
-        desk.template = replace(desk.template, new_head=commits.head)
-        earlier = desk.earlier_review()
-        desk.try_post(
+        check_dispatched(pull, checked_out(client))
+    commits = commits_of(asked, pull, client)
+    before = publisher.look()
+    if publisher.sticky is not None:
+        publisher.template = replace(publisher.template, new_head=commits.head)
+        earlier = publisher.earlier_review()
+        publisher.try_post(
             "planning",
-            Facts.of(before),
+            MarkerFacts.of(before),
             lambda context, budget: render_planning(context, budget, review=earlier),
             current_head=commits.head,
         )
-    report = make_report(asked, settings, desk, bench, commits=commits, pull=pull)
-    return publish(report, asked, settings, desk)
+    report = make_report(asked, settings, publisher, client, commits=commits, pull=pull)
+    return publish(report, asked, settings, publisher)
 
 
-def give_up(error: BotError, asked: job.Review, settings: Settings, desk: Desk) -> int:
+def give_up(error: BotError, asked: job.Review, settings: Settings, publisher: Publisher) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
-    desk.look()
+    publisher.look()
     report = reviewing.failed_report(
-        failure_of(error, "start", desk.redactor),
+        failure_of(error, "start", publisher.redactor),
         _options(
             asked,
             settings,
-            desk,
+            publisher,
             reviewing.Commits(head=asked.head_sha, base=asked.base_sha, merge=asked.merge_sha),
             pull=None,
         ),
         projects=settings.inputs.project,
         gateway=settings.inputs.gateway,
-        planned_at=desk.around.timestamp(),
+        planned_at=publisher.machine.timestamp(),
     )
-    return publish(report, asked, settings, desk)
+    return publish(report, asked, settings, publisher)
 
 
 def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
@@ -104,18 +108,20 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
         )
 
 
-def checked_out(bench: Bench) -> tuple[str, ...]:
+def checked_out(client: WorkerClient) -> tuple[str, ...]:
     """Base and head, where the workspace holds a test merge commit."""
-    return tuple(bench.git.parents(bench.git.head()))
+    return tuple(client.git.parents(client.git.head()))
 
 
-def commits_of(asked: job.Review, pull: PullRequest | None, bench: Bench) -> reviewing.Commits:
+def commits_of(
+    asked: job.Review, pull: PullRequest | None, client: WorkerClient
+) -> reviewing.Commits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
     head = asked.head_sha or (pull.head_sha if pull else None)
     base = asked.base_sha or (pull.base_sha if pull else None)
     merge = asked.merge_sha or (pull.merge_sha if pull else None)
-    if merge is not None and bench.git.has(merge):
-        parents = bench.git.parents(merge)
+    if merge is not None and client.git.has(merge):
+        parents = client.git.parents(merge)
         base = parents[0] if parents else base
     return reviewing.Commits(head=head, base=base, merge=merge)
 
@@ -123,38 +129,38 @@ def commits_of(asked: job.Review, pull: PullRequest | None, bench: Bench) -> rev
 def make_report(
     asked: job.Review,
     settings: Settings,
-    desk: Desk,
-    bench: Bench,
+    publisher: Publisher,
+    client: WorkerClient,
     *,
     commits: reviewing.Commits,
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
-    options = _options(asked, settings, desk, commits, pull)
+    options = _options(asked, settings, publisher, commits, pull)
     try:
-        return reviewing.review(bench, options, planned_at=desk.around.timestamp())
+        return reviewing.review(client, options, planned_at=publisher.machine.timestamp())
     except Cancelled:
         raise
     except BotError as error:
         return reviewing.failed_report(
-            failure_of(error, "plan", bench.redactor),
+            failure_of(error, "plan", client.redactor),
             options,
-            projects=bench.projects,
-            gateway=bench.gateway,
-            planned_at=desk.around.timestamp(),
+            projects=client.projects,
+            gateway=client.gateway,
+            planned_at=publisher.machine.timestamp(),
         )
 
 
 def _options(
     asked: job.Review,
     settings: Settings,
-    desk: Desk,
+    publisher: Publisher,
     commits: reviewing.Commits,
     pull: PullRequest | None,
 ) -> reviewing.ReviewOptions:
     inputs = settings.inputs
     return reviewing.ReviewOptions(
-        environment=desk.template.environment,
+        environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=asked.number, head_sha=commits.head),
         commits=commits,
         baseline="base-branch" if asked.untrusted else inputs.baseline,
@@ -171,25 +177,25 @@ def _options(
     )
 
 
-def publish(report: Report, asked: job.Review, settings: Settings, desk: Desk) -> int:
+def publish(report: Report, asked: job.Review, settings: Settings, publisher: Publisher) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
-    before = desk.before()
-    desk.template = replace(
-        desk.template,
+    before = publisher.before()
+    publisher.template = replace(
+        publisher.template,
         conditions=gate(report, untrusted=asked.untrusted),
         fork=asked.untrusted is not None,
         new_head=None,
     )
-    last_good = desk.earlier_review() if report.failure is not None else None
+    last_good = publisher.earlier_review() if report.failure is not None else None
 
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_review(report, context, budget, last_good=last_good)
 
-    digest = desk.keep("report", report, render, phase)
-    desk.report_run = settings.runner.run_id or None
-    desk.summarise(render, phase)
-    facts = Facts(
+    digest = publisher.keep("report", report, render, phase)
+    publisher.report_run = settings.runner.run_id or None
+    publisher.summarise(render, phase)
+    facts = MarkerFacts(
         head=report.head_sha,
         base=report.base_sha,
         merge=report.merge_sha,
@@ -198,9 +204,9 @@ def publish(report: Report, asked: job.Review, settings: Settings, desk: Desk) -
         decision=report.decision,
         report_sha256=digest,
     )
-    _annotate(report, desk)
+    _annotate(report, publisher)
     code = exit_code(report, settings.inputs)
-    posted = desk.conclude(
+    posted = publisher.conclude(
         {
             "decision": report.decision,
             "reason-code": report.failure.reason_code if report.failure else report.decision,
@@ -214,23 +220,23 @@ def publish(report: Report, asked: job.Review, settings: Settings, desk: Desk) -
             "changes": len(report.changes),
             "exit_code": code,
         },
-        lambda: desk.try_post(phase, facts, render, current_head=report.head_sha),
+        lambda: publisher.try_post(phase, facts, render, current_head=report.head_sha),
     )
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:
-        _tell(desk, before, report)
+        _tell(publisher, before, report)
     return code
 
 
-def _annotate(report: Report, desk: Desk) -> None:
+def _annotate(report: Report, publisher: Publisher) -> None:
     """The failure where there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
-        desk.fail(report.failure)
+        publisher.fail(report.failure)
     if report.state_failure is not None:
         why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
         text = f"Compared with the base branch, because prod's state was not read: {why}"
-        desk.annotate([("warning", text, None, None)])
-    desk.annotate(
+        publisher.annotate([("warning", text, None, None)])
+    publisher.annotate(
         [
             (
                 "error" if risk.severity == "blocker" else "warning",
@@ -245,7 +251,7 @@ def _annotate(report: Report, desk: Desk) -> None:
     )
 
 
-def _tell(desk: Desk, before: Marker, report: Report) -> None:
+def _tell(publisher: Publisher, before: Marker, report: Report) -> None:
     if before.decision is None:
         return
     summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
@@ -253,11 +259,11 @@ def _tell(desk: Desk, before: Marker, report: Report) -> None:
         before.decision,
         report.decision,
         summary,
-        replace(desk.template, phase="planned"),
+        replace(publisher.template, phase="planned"),
         head=report.head_sha,
-        comment_url=desk.comment_url,
+        comment_url=publisher.comment_url,
     )
-    desk.try_note(text)
+    publisher.try_note(text)
 
 
 def exit_code(report: Report, inputs: Inputs) -> int:

@@ -19,10 +19,10 @@ from ci_bot.bot.values import shown
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import (
-    Bench,
-    BenchOptions,
+    ClientOptions,
     Listener,
-    open_bench,
+    WorkerClient,
+    open_client,
     owner,
     relative_projects,
     run_owner,
@@ -36,12 +36,12 @@ from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 from ci_bot.secrets.environment import from_dotenv
 
 
 def review_locally(
-    around: Surroundings,
+    machine: Machine,
     *,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -55,7 +55,7 @@ def review_locally(
     form: Format,
 ) -> int:
     """`ci-bot review`."""
-    _check(around, output)
+    _check(machine, output)
     if baseline == "base-branch" and base_ref is None:
         raise BadInput(
             "`--baseline base-branch` compares with a branch, and `--base-ref` names none.",
@@ -63,35 +63,35 @@ def review_locally(
             "`--base-ref origin/main`.",
             reason_code="no_base",
         )
-    with local_bench(
-        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
-    ) as bench:
-        commits = local_commits(bench, base_ref)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        commits = local_commits(client, base_ref)
         report = reviewing.review(
-            bench,
+            client,
             reviewing.ReviewOptions(
                 environment=environment,
-                owner=owner(run_owner(None, origin_of(bench))),
+                owner=owner(run_owner(None, origin_of(client))),
                 commits=commits,
                 baseline=baseline,
-                python_path=tuple(bench.python_path),
+                python_path=tuple(client.python_path),
             ),
-            planned_at=around.timestamp(),
+            planned_at=machine.timestamp(),
         )
         raise_bad_input(report.failure)
-        context = _context(around, bench, environment, review_phase(report))
+        context = _context(machine, client, environment, review_phase(report))
 
         def render(budget: int | None) -> str:
             return render_review(report, context, budget).text
 
-        _show(around, bench, "report", report, render, output, form)
+        _show(machine, client, "report", report, render, output, form)
     if report.failure is not None:
         return report.failure.exit_code
     return decision_exit_code(report.decision)
 
 
 def apply_locally(
-    around: Surroundings,
+    machine: Machine,
     *,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -113,15 +113,15 @@ def apply_locally(
     form: Format,
 ) -> int:
     """`ci-bot apply`."""
-    _check(around, output)
-    with local_bench(
-        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
-    ) as bench:
+    _check(machine, output)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
         document = applying.apply(
-            bench,
+            client,
             applying.ApplyOptions(
                 environment=environment,
-                owner=owner(run_owner(None, origin_of(bench))),
+                owner=owner(run_owner(None, origin_of(client))),
                 claim=claim,
                 plan_id=plan_id,
                 flags=PlanFlags(
@@ -137,17 +137,17 @@ def apply_locally(
             ),
         )
         raise_bad_input(document.failure)
-        context = _context(around, bench, environment, apply_phase(document.result))
+        context = _context(machine, client, environment, apply_phase(document.result))
 
         def render(budget: int | None) -> str:
             return render_apply(document, context, budget).text
 
-        _show(around, bench, "apply", document, render, output, form)
+        _show(machine, client, "apply", document, render, output, form)
     return applying.exit_code(document)
 
 
 def cleanup_locally(
-    around: Surroundings,
+    machine: Machine,
     *,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -163,16 +163,16 @@ def cleanup_locally(
     form: Format,
 ) -> int:
     """`ci-bot cleanup`."""
-    _check(around, output)
-    with local_bench(
-        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
-    ) as bench:
+    _check(machine, output)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
         document = cleaning.cleanup(
-            bench,
+            client,
             cleaning.CleanupOptions(
                 environment=environment,
                 environment_prefix=environment_prefix,
-                owner=owner(run_owner(None, origin_of(bench))),
+                owner=owner(run_owner(None, origin_of(client))),
                 reclaim=reclaim,  # type: ignore[arg-type]  # click offers its three values only
                 merged=merged,
                 claim=claim,
@@ -180,12 +180,12 @@ def cleanup_locally(
         )
         raise_bad_input(document.failure)
         done = document.result in ("removed", "nothing_to_do")
-        context = _context(around, bench, environment, "closed" if done else "cleanup_failed")
+        context = _context(machine, client, environment, "closed" if done else "cleanup_failed")
 
         def render(budget: int | None) -> str:
             return render_cleanup(document, context, budget).text
 
-        _show(around, bench, "cleanup", document, render, output, form)
+        _show(machine, client, "cleanup", document, render, output, form)
     return cleaning.exit_code(document)
 
 
@@ -223,14 +223,14 @@ def raise_bad_input(failure: Failure | None) -> None:
         )
 
 
-def local_commits(bench: Bench, base_ref: str | None) -> reviewing.Commits:
+def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commits:
     """The commits of a laptop's checkout; none of them is needed for a review against state.
 
     Raises:
         BadInput: there is no such base.
     """
     try:
-        head = bench.git.head()
+        head = client.git.head()
     except BadInput as error:
         if base_ref is not None:
             raise BadInput(
@@ -240,21 +240,21 @@ def local_commits(bench: Bench, base_ref: str | None) -> reviewing.Commits:
                 reason_code="no_commit",
             ) from error
         return reviewing.Commits()
-    base = bench.git.resolve(base_ref) if base_ref else None
+    base = client.git.resolve(base_ref) if base_ref else None
     return reviewing.Commits(head=head, base=base)
 
 
-def origin_of(bench: Bench) -> str | None:
+def origin_of(client: WorkerClient) -> str | None:
     """The URL of the repository's origin, None outside of a repository."""
     try:
-        return bench.git.origin()
+        return client.git.origin()
     except BotError:
         return None
 
 
 @contextmanager
-def local_bench(
-    around: Surroundings,
+def local_client(
+    machine: Machine,
     projects: tuple[str, ...],
     gateway: str | None,
     worker_env: str,
@@ -262,32 +262,32 @@ def local_bench(
     *,
     timeout_minutes: int,
     secrets: tuple[str, ...] = (),
-) -> Iterator[Bench]:
+) -> Iterator[WorkerClient]:
     """A bench on projects of the user's own; `secrets` are what the worker must not see."""
-    root, relative = relative_projects(projects, around.directory)
-    cancel = CancelToken(clock=around.monotonic)
+    root, relative = relative_projects(projects, machine.directory)
+    cancel = CancelToken(clock=machine.monotonic)
 
     def log_line(line: str) -> None:
-        print(line, file=around.log)
+        print(line, file=machine.log)
 
     def traceback(lines: list[str]) -> None:
-        if around.verbose:
-            print(*lines, sep="\n", file=around.log)
+        if machine.verbose:
+            print(*lines, sep="\n", file=machine.log)
 
     log = TracebackFilter(on_line=log_line, on_traceback=traceback)
 
     def progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
-        print(f"{step.phase}{count}: {step.message}", file=around.log, flush=True)
+        print(f"{step.phase}{count}: {step.message}", file=machine.log, flush=True)
 
     redactor = redactor_of(
-        around.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+        machine.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
     )
-    options = BenchOptions(
+    options = ClientOptions(
         checkout=root,
         projects=relative,
         gateway=gateway,
-        python_path=tuple(str(around.directory / path) for path in python_path),
+        python_path=tuple(str(machine.directory / path) for path in python_path),
         worker_env=worker_env,
         timeout_minutes=timeout_minutes,
         own_machine=True,
@@ -297,20 +297,20 @@ def local_bench(
     try:
         with (
             handle_signals(cancel),
-            open_bench(
-                options, around, redactor=redactor, cancel=cancel, listener=listener
-            ) as bench,
+            open_client(
+                options, machine, redactor=redactor, cancel=cancel, listener=listener
+            ) as client,
         ):
-            yield bench
+            yield client
     finally:
         log.close()
         cancel.close()
 
 
-def _check(around: Surroundings, output: str | None) -> None:
+def _check(machine: Machine, output: str | None) -> None:
     """Whether the files can be written, before anything is done that they would tell of."""
     if output is not None:
-        check_output(around.directory / output)
+        check_output(machine.directory / output)
 
 
 def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
@@ -323,15 +323,17 @@ def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _context(around: Surroundings, bench: Bench, environment: str, phase: Phase) -> CommentContext:
+def _context(
+    machine: Machine, client: WorkerClient, environment: str, phase: Phase
+) -> CommentContext:
     return CommentContext(
-        project=bench.name, environment=environment, now=around.timestamp(), phase=phase
+        project=client.name, environment=environment, now=machine.timestamp(), phase=phase
     )
 
 
 def _show(
-    around: Surroundings,
-    bench: Bench,
+    machine: Machine,
+    client: WorkerClient,
     name: str,
     document: Report | ApplyDocument | CleanupDocument,
     render: Callable[[int | None], str],
@@ -343,7 +345,7 @@ def _show(
     elif form == "markdown":
         text = render(60_000)
     else:
-        text = to_terminal(document, project=bench.name, colour=around.out.isatty())
-    print(text, file=around.out, flush=True)
+        text = to_terminal(document, project=client.name, colour=machine.out.isatty())
+    print(text, file=machine.out, flush=True)
     if output is not None:
-        write_files(around.directory / output, name, document, render(None))
+        write_files(machine.directory / output, name, document, render(None))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ci_bot.bot.report_files import Format
 from ci_bot.bot.terminal.doctor_text import doctor_to_terminal
-from ci_bot.bot.terminal.local import local_bench, origin_of
+from ci_bot.bot.terminal.local import local_client, origin_of
 from ci_bot.bot.worker_calls import doctor as examining
 from ci_bot.bot.worker_calls.client import run_owner
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 
 
 def doctor_locally(
-    around: Surroundings,
+    machine: Machine,
     *,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -21,13 +21,13 @@ def doctor_locally(
     form: Format,
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
-    with local_bench(
-        around, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
-    ) as bench:
-        document = examining.doctor(bench, owner_name=run_owner(None, origin_of(bench)))
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        document = examining.doctor(client, owner_name=run_owner(None, origin_of(client)))
     if form == "json":
         text = document.to_json(indent=2)
     else:
-        text = doctor_to_terminal(document, colour=around.out.isatty())
-    print(text, file=around.out, flush=True)
+        text = doctor_to_terminal(document, colour=machine.out.isatty())
+    print(text, file=machine.out, flush=True)
     return examining.exit_code(document)

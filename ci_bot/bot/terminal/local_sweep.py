@@ -7,14 +7,14 @@ from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.http.trust import trusted
 from ci_bot.bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.bot.github.patience import time_for_github
-from ci_bot.bot.terminal.local import local_bench, origin_of
+from ci_bot.bot.terminal.local import local_client, origin_of
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 
 
 def sweep_locally(
-    around: Surroundings,
+    machine: Machine,
     *,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -30,26 +30,26 @@ def sweep_locally(
     Raises:
         BadInput: there is no token, or no repository to ask about; nothing was looked at.
     """
-    token = token_of(around.environ)
-    with local_bench(
-        around,
+    token = token_of(machine.environ)
+    with local_client(
+        machine,
         projects,
         gateway,
         worker_env,
         python_path,
         timeout_minutes=timeout_minutes,
         secrets=(token,),
-    ) as bench:
-        repository = repository_of(around.environ, origin_of(bench))
+    ) as client:
+        repository = repository_of(machine.environ, origin_of(client))
         github = GitHubClient(
             repository=repository,
             token=token,
-            api_url=api_url_of(around.environ),
-            time=time_for_github(around, bench.deadline),
-            trust=trusted(around.environ),
+            api_url=api_url_of(machine.environ),
+            time=time_for_github(machine, client.deadline),
+            trust=trusted(machine.environ),
         )
         swept = sweeping.sweep(
-            bench,
+            client,
             SweepOptions(
                 owner=repository,
                 environment_prefix=environment_prefix,
@@ -58,7 +58,7 @@ def sweep_locally(
             ),
             github.pull_states,
         )
-        report = bench.redactor.document(swept.report())
-        text = sweep_to_terminal(report, colour=around.out.isatty())
-    print(text, file=around.out, flush=True)
+        report = client.redactor.document(swept.report())
+        text = sweep_to_terminal(report, colour=machine.out.isatty())
+    print(text, file=machine.out, flush=True)
     return sweeping.exit_code(swept)

@@ -36,7 +36,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Apply:
+class ApplyCommand:
     """Apply the plan of this id (8 to 64 hexadecimal digits, lower case).
 
     `override` is the reason for going ahead although the decision is No-Go; None without one.
@@ -48,7 +48,7 @@ class Apply:
 
 
 @dataclass(frozen=True)
-class Cleanup:
+class CleanupCommand:
     """Remove this pull request's environment."""
 
     verb: Literal["cleanup"] = "cleanup"
@@ -69,7 +69,7 @@ class Help:
     verb: Literal["help"] = "help"
 
 
-Command = Plan | Apply | Cleanup | Status | Help
+Command = Plan | ApplyCommand | CleanupCommand | Status | Help
 
 USAGE = (
     "/sqlmesh plan",
@@ -101,7 +101,7 @@ def parse_command(body: str) -> Command | None:  # noqa: PLR0911 - one return pe
         return _apply(rest)
     simple: dict[str, Command] = {
         "plan": Plan(),
-        "cleanup": Cleanup(),
+        "cleanup": CleanupCommand(),
         "status": Status(),
         "help": Help(),
     }
@@ -117,7 +117,7 @@ def first_line(body: str) -> str:
     return re.split(r"[\r\n]", body, maxsplit=1)[0].rstrip(" \t")
 
 
-def _apply(tokens: list[str]) -> Apply | Help:  # noqa: PLR0911 - one return per rule
+def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one return per rule
     plan_id: str | None = None
     override: str | None = None
     words = iter(tokens)
@@ -141,7 +141,7 @@ def _apply(tokens: list[str]) -> Apply | Help:  # noqa: PLR0911 - one return per
                 return Help("A plan id has 8 to 64 hexadecimal digits; reports show 12 of them.")
     if plan_id is None:
         return Help("`/sqlmesh apply` needs the id of the plan, as the report shows it.")
-    return Apply(plan_id, override)
+    return ApplyCommand(plan_id, override)
 
 
 def _visible(text: str) -> str:

@@ -17,9 +17,9 @@ from ci_bot.bot import values
 from ci_bot.bot.trigger.job import MODES, Mode
 from ci_bot.errors import BadInput
 
-Baseline = Literal["auto", "state", "base-branch"]
+BaselineInput = Literal["auto", "state", "base-branch"]
 FailOn = Literal["blocker", "high", "never"]
-Reclaim = Literal["auto", "never", "always"]
+ReclaimInput = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"
 # Lets a workflow run the project's code without the container; no input, so that no `with:` does.
@@ -39,14 +39,14 @@ def _input(default: Any, parse: values.Parse) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The inputs of the action (DESIGN 4.5); the fields are their names with underscores."""
+    """The inputs of the action; the fields are their names with underscores."""
 
     github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
     project: tuple[str, ...] = _input((".",), values.lines)
     gateway: str | None = _input(None, values.text)
     mode: Mode = _input("auto", values.one_of(*MODES))
     environment_prefix: str = _input("pr", values.environment_prefix)
-    baseline: Baseline = _input("auto", values.one_of("auto", "state", "base-branch"))
+    baseline: BaselineInput = _input("auto", values.one_of("auto", "state", "base-branch"))
     requirements: str | None = _input(None, values.text)
     python_path: tuple[str, ...] = _input((), values.lines)
     worker_env: str = _input("", values.utf8)
@@ -67,7 +67,7 @@ class Inputs:
     max_executor_hours: float | None = _input(None, values.number())
     diff_tolerance: float = _input(0.0, values.number(1.0))
     table_diff: bool = _input(True, values.flag)
-    reclaim: Reclaim = _input("auto", values.one_of("auto", "never", "always"))
+    reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _input(20, values.whole(1))
     executor_hour_price: float | None = _input(None, values.number())
     timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)

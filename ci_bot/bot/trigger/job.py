@@ -32,9 +32,8 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from ci_bot.bot import values
-from ci_bot.bot.trigger.comment_command import Cleanup as CleanupCommand
+from ci_bot.bot.trigger.comment_command import CleanupCommand, parse_command
 from ci_bot.bot.trigger.comment_command import Command as CommandLine
-from ci_bot.bot.trigger.comment_command import parse_command
 from ci_bot.bot.trigger.event import (
     CommentEvent,
     DispatchEvent,
@@ -57,7 +56,7 @@ _DEPENDABOT_BRANCH = "dependabot/"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class JobRequest:
     """What the action's inputs ask for, beside the event.
 
     `pr_number`, `plan_id` and `comment_id` are for `workflow_dispatch`; where one is not given, the
@@ -170,7 +169,7 @@ class Skip:
 Activity = Review | Apply | Cleanup | Sweep | Command | PostForkReport | Skip
 
 
-def choose(event: Event, asked: Asked) -> Activity:  # noqa: PLR0911 - one return per event
+def choose(event: Event, asked: JobRequest) -> Activity:  # noqa: PLR0911 - one return per event
     """The activity that `event` asks for, by the rules above.
 
     Raises:
@@ -241,7 +240,7 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
     return None
 
 
-def _dispatch(event: DispatchEvent, asked: Asked) -> Activity:
+def _dispatch(event: DispatchEvent, asked: JobRequest) -> Activity:
     if asked.mode == "sweep":
         return Sweep()
     number = asked.pr_number or _whole(event.inputs, "pr-number")

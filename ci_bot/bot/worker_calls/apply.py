@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import ci_bot
 from ci_bot.bot.cage.run import WorkerCancelled, WorkerTimedOut
-from ci_bot.bot.worker_calls.client import Bench, Listener
+from ci_bot.bot.worker_calls.client import Listener, WorkerClient
 from ci_bot.bot.worker_calls.refusals import refused
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
 from ci_bot.contracts.documents.plan import Window
 from ci_bot.contracts.environment import UnfitName, for_apply
-from ci_bot.contracts.messages import ApplyAsk, Owner, Progress
+from ci_bot.contracts.messages import ApplyRequest, Owner, Progress
 from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity, whole_id
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
@@ -42,7 +42,7 @@ class ApplyOptions:
     table_diff: bool = True
 
 
-def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
+def apply(client: WorkerClient, options: ApplyOptions) -> ApplyDocument:
     """Applies, or says in the document why not; also where the worker was stopped or has died.
 
     Raises:
@@ -52,11 +52,11 @@ def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
     """
     asked = whole_id(options.plan_id, options.reviewed)
     try:
-        with asking():
-            ask = ApplyAsk(
-                projects=bench.project_directories,
-                gateway=bench.gateway,
-                workplace=bench.workplace,
+        with checked():
+            request = ApplyRequest(
+                projects=client.project_directories,
+                gateway=client.gateway,
+                workplace=client.workplace,
                 owner=options.owner,
                 environment_prefix=options.environment_prefix,
                 claim=options.claim,
@@ -84,9 +84,9 @@ def apply(bench: Bench, options: ApplyOptions) -> ApplyDocument:
                 Step(phase=step.phase, message=step.message, done=step.done, total=step.total)
             ]
 
-    bench.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
+    client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))
     try:
-        answer = bench.apply(ask)
+        answer = client.apply(request)
     except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
         told = getattr(error, "answer", None)
         if not last and not isinstance(error, WorkerCancelled):
@@ -183,7 +183,7 @@ def failed_document(
 
 
 def exit_code(document: ApplyDocument) -> int:
-    """The exit code of an apply (DESIGN 4.1)."""
+    """The exit code of an apply."""
     if document.result in ("applied", "nothing_to_apply"):
         return EXIT_DONE
     if document.failure is not None:

@@ -7,13 +7,13 @@ from typing import Literal
 
 import ci_bot
 from ci_bot.bot.cage.run import WorkerCancelled
-from ci_bot.bot.worker_calls.client import Bench
+from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.refusals import refused
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.environment import UnfitName, for_cleanup
-from ci_bot.contracts.messages import CleanupAsk, Owner
+from ci_bot.contracts.messages import CleanupRequest, Owner
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED
 
 
@@ -27,7 +27,7 @@ class CleanupOptions:
     claim: bool = False
 
 
-def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
+def cleanup(client: WorkerClient, options: CleanupOptions) -> CleanupDocument:
     """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
 
     Raises:
@@ -35,11 +35,11 @@ def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
         Cancelled: before the worker was started.
     """
     try:
-        with asking():
-            ask = CleanupAsk(
-                projects=bench.project_directories,
-                gateway=bench.gateway,
-                workplace=bench.workplace,
+        with checked():
+            request = CleanupRequest(
+                projects=client.project_directories,
+                gateway=client.gateway,
+                workplace=client.workplace,
                 owner=options.owner,
                 environment_prefix=options.environment_prefix,
                 environment=for_cleanup(
@@ -54,7 +54,7 @@ def cleanup(bench: Bench, options: CleanupOptions) -> CleanupDocument:
     except UnfitName as error:
         return failed_document(refused(error, "cleanup"), environment=options.environment)
     try:
-        answer = bench.cleanup(ask)
+        answer = client.cleanup(request)
     except WorkerCancelled as error:
         return cancelled_document(error, environment=options.environment)
     if isinstance(answer, CleanupDocument):
@@ -93,7 +93,7 @@ def failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
 
 
 def exit_code(document: CleanupDocument) -> int:
-    """The exit code of a cleanup (DESIGN 4.1)."""
+    """The exit code of a cleanup."""
     if document.result in ("removed", "nothing_to_do"):
         return EXIT_DONE
     return document.failure.exit_code if document.failure else EXIT_INCOMPLETE

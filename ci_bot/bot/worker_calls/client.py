@@ -42,30 +42,30 @@ from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
-    AnyAsk,
-    ApplyAsk,
-    BaseTestsAsk,
-    CleanupAsk,
-    DoctorAsk,
+    AnyRequest,
+    ApplyRequest,
+    BaseTestsRequest,
+    CleanupRequest,
+    DoctorRequest,
     FailedAnswer,
-    ListAsk,
+    ListRequest,
     Owner,
     Progress,
-    ReviewAsk,
-    ScanAsk,
-    SweepAsk,
+    ReviewRequest,
+    ScanRequest,
+    SweepRequest,
     Workplace,
 )
 from ci_bot.contracts.scan import ScanFacts
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
-from ci_bot.machine import Surroundings
+from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
 Answer = TypeVar("Answer", bound=Contract)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions:
+class ClientOptions:
     """What a run needs to know before it can ask the worker anything.
 
     Args:
@@ -103,15 +103,15 @@ class Listener:
     on_traceback: Callable[[list[str]], None] = lambda _lines: None
 
 
-class Bench:
+class WorkerClient:
     """Asks the worker, with everything around it prepared."""
 
     def __init__(
         self,
-        options: BenchOptions,
+        options: ClientOptions,
         workspace: Workspace,
         launch: Launch,
-        around: Surroundings,
+        machine: Machine,
         *,
         redactor: Redactor,
         cancel: CancelToken,
@@ -124,7 +124,7 @@ class Bench:
         self.deadline = deadline
         self._workspace = workspace
         self._launch = launch
-        self._around = around
+        self._around = machine
         self._cancel = cancel
         self._listener = listener
         self._installed = False
@@ -200,7 +200,9 @@ class Bench:
         """Where `export_base` has written the base branch's tree."""
         return str(self._workspace.base)
 
-    def review(self, ask: ReviewAsk, scan: ScanAsk | None) -> ReviewFacts | FailedAnswer:
+    def review(
+        self, request: ReviewRequest, scan: ScanRequest | None
+    ) -> ReviewFacts | FailedAnswer:
         """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
 
         The scan runs once, under the interpreter as it came: without the packages that a pull
@@ -208,9 +210,9 @@ class Bench:
         """
         second = None
         if scan is not None and self.scanned is None:
-            second = Second(ask=scan, launch=scan_launch(self._clean_launch))
+            second = Second(request=scan, launch=scan_launch(self._clean_launch))
         try:
-            return self._answer(ask, ReviewFacts, second=second, trace=self._loads.begin())
+            return self._answer(request, ReviewFacts, second=second, trace=self._loads.begin())
         except Cancelled:
             raise
         except BotError:
@@ -227,8 +229,8 @@ class Bench:
                 else:
                     self.not_scanned_because = second.refusal
 
-    def base_tests(self, ask: BaseTestsAsk) -> BaseTests | Failure:
-        return self._ask(ask, BaseTests)
+    def base_tests(self, request: BaseTestsRequest) -> BaseTests | Failure:
+        return self._ask(request, BaseTests)
 
     def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that the reviews so far opened, imported or ran on load.
@@ -237,26 +239,26 @@ class Bench:
         """
         return self._loads.opened_among(changed)
 
-    def apply(self, ask: ApplyAsk) -> ApplyDocument | Failure:
-        return self._ask(ask, ApplyDocument)
+    def apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
+        return self._ask(request, ApplyDocument)
 
-    def cleanup(self, ask: CleanupAsk) -> CleanupDocument | Failure:
-        return self._ask(ask, CleanupDocument)
+    def cleanup(self, request: CleanupRequest) -> CleanupDocument | Failure:
+        return self._ask(request, CleanupDocument)
 
-    def environments(self, ask: ListAsk) -> EnvironmentList | Failure:
-        return self._ask(ask, EnvironmentList)
+    def environments(self, request: ListRequest) -> EnvironmentList | Failure:
+        return self._ask(request, EnvironmentList)
 
-    def sweep(self, ask: SweepAsk) -> SweepDocument | Failure:
-        return self._ask(ask, SweepDocument)
+    def sweep(self, request: SweepRequest) -> SweepDocument | Failure:
+        return self._ask(request, SweepDocument)
 
-    def doctor(self, ask: DoctorAsk) -> DoctorDocument | Failure:
-        return self._ask(ask, DoctorDocument)
+    def doctor(self, request: DoctorRequest) -> DoctorDocument | Failure:
+        return self._ask(request, DoctorDocument)
 
     def _ask_alone(self, second: Second) -> None:
         """Asks for what was to be asked beside a question that could not be asked."""
         try:
             second.answer = run_worker(
-                second.ask,
+                second.request,
                 launch=second.launch,
                 redactor=self.redactor,
                 on_progress=lambda _step: None,
@@ -270,13 +272,13 @@ class Bench:
         except BotError as error:
             second.refusal = error.message
 
-    def _ask(self, ask: AnyAsk, expected: type[Answer]) -> Answer | Failure:
-        answer = self._answer(ask, expected)
+    def _ask(self, request: AnyRequest, expected: type[Answer]) -> Answer | Failure:
+        answer = self._answer(request, expected)
         return answer.failure if isinstance(answer, FailedAnswer) else answer
 
     def _answer(
         self,
-        ask: AnyAsk,
+        request: AnyRequest,
         expected: type[Answer],
         *,
         second: Second | None = None,
@@ -288,7 +290,7 @@ class Bench:
         if trace is not None:
             launch = replace(launch, traced=self._loads.roots)
         answer = run_worker(
-            ask,
+            request,
             launch=launch,
             redactor=self.redactor,
             on_progress=self._listener.on_progress,
@@ -333,15 +335,15 @@ class Bench:
 
 
 @contextmanager
-def open_bench(
-    options: BenchOptions,
-    around: Surroundings,
+def open_client(
+    options: ClientOptions,
+    machine: Machine,
     *,
     redactor: Redactor,
     cancel: CancelToken,
     listener: Listener,
     deadline: Deadline | None = None,
-) -> Iterator[Bench]:
+) -> Iterator[WorkerClient]:
     """Prepares the private directories and the launch, and removes everything afterwards.
 
     Args:
@@ -352,8 +354,8 @@ def open_bench(
         BadInput: a path leaves the checkout, or `worker-env` names what it must not.
         TimedOut: the deadline passed before everything was prepared.
     """
-    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=around.monotonic)
-    user = around.worker_user
+    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
+    user = machine.worker_user
     identity = Identity(uid=user.uid, gid=user.gid) if user else None
     projects = project_paths(options.checkout, list(options.projects))
     python_path = search_path(options.checkout, options.python_path)
@@ -361,7 +363,7 @@ def open_bench(
     with (
         private_workspace(
             options.checkout,
-            parent=around.temporary,
+            parent=machine.temporary,
             identity=identity,
             copy=identity is not None,
             deadline=deadline,
@@ -369,38 +371,38 @@ def open_bench(
         cancel.last_act(workspace.abandon),
     ):
         environment = build(
-            around.environ,
+            machine.environ,
             asked=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
-            python=around.python,
+            python=machine.python,
             home=str(workspace.home)
             if identity
-            else around.environ.get("HOME", str(workspace.home)),
+            else machine.environ.get("HOME", str(workspace.home)),
             temporary=str(workspace.temporary),
             secrets=options.secrets,
-            path=CONTAINER_PATH if identity else around.environ.get("PATH", CONTAINER_PATH),
+            path=CONTAINER_PATH if identity else machine.environ.get("PATH", CONTAINER_PATH),
             fixed={"JAVA_HOME": user.java_home} if user else None,
         )
         searched = [str(workspace.repository / path) for path in python_path]
         launch = Launch(
-            python=around.python,
+            python=machine.python,
             environment=with_python_path(environment.variables, searched),
             directory=start_directory(
                 workspace.repository,
                 projects,
-                user=around.directory if options.own_machine else None,
+                user=machine.directory if options.own_machine else None,
             ),
             channel_directory=workspace.channel,
             search_path=(str(Path(__file__).parents[3]),),
             identity=identity,
             places=workspace.places(),
             in_container=identity is not None,
-            guarded=(*DOCKER_SOCKETS, *command_files(around.environ)),
+            guarded=(*DOCKER_SOCKETS, *command_files(machine.environ)),
         )
-        yield Bench(
+        yield WorkerClient(
             options,
             workspace,
             launch,
-            around,
+            machine,
             redactor=redactor,
             cancel=cancel,
             listener=listener,

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import ci_bot
-from ci_bot.bot.worker_calls.client import Bench, owner
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import ProjectCheck
-from ci_bot.contracts.messages import DoctorAsk
+from ci_bot.contracts.messages import DoctorRequest
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED
 
 
-def doctor(bench: Bench, *, owner_name: str) -> DoctorDocument:
+def doctor(client: WorkerClient, *, owner_name: str) -> DoctorDocument:
     """What the worker found. A worker that does not even start is a finding, too.
 
     Raises:
         WorkerFailed: it gave no answer.
     """
-    with asking():
-        ask = DoctorAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
+    with checked():
+        request = DoctorRequest(
+            projects=client.project_directories,
+            gateway=client.gateway,
+            workplace=client.workplace,
             owner=owner(owner_name),
         )
-    answer = bench.doctor(ask)
+    answer = client.doctor(request)
     return answer if isinstance(answer, DoctorDocument) else failed_document(answer)
 
 

@@ -12,7 +12,7 @@ from ci_bot.errors import BadInput
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def checked() -> Iterator[None]:
     """Goes around the making of every question (`ReviewAsk` and the others) and of its parts.
 
     Raises:

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ci_bot.bot.worker_calls.client import Bench, owner
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import SweepDocument, SweepReport, SweepTarget
 from ci_bot.contracts.environment import EnvironmentName
-from ci_bot.contracts.messages import ListAsk, SweepAsk
+from ci_bot.contracts.messages import ListRequest, SweepRequest
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, BotError, TimedOut, WorkerFailed
 
 
@@ -62,7 +62,7 @@ class Swept:
 
 
 def sweep(
-    bench: Bench,
+    client: WorkerClient,
     options: SweepOptions,
     ask_states: AskStates,
     on_rescue: Callable[[Row], None] = lambda _row: None,
@@ -77,15 +77,15 @@ def sweep(
     Raises:
         BotError: the list could not be made, or GitHub did not answer; nothing was touched.
     """
-    with asking():
-        question = ListAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
+    with checked():
+        question = ListRequest(
+            projects=client.project_directories,
+            gateway=client.gateway,
+            workplace=client.workplace,
             owner=owner(options.owner, run=options.run),
             environment_prefix=options.environment_prefix,
         )
-    listed = bench.environments(question)
+    listed = client.environments(question)
     if isinstance(listed, Failure):
         raise _error(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
@@ -99,7 +99,7 @@ def sweep(
     chosen, rows = _within_limit(rows, options.max_deletions)
     if not chosen:
         return Swept(rows=tuple(rows), others=others, dry_run=False)
-    documents, failure = _remove(bench, options, chosen)
+    documents, failure = _remove(client, options, chosen)
     return Swept(
         rows=tuple(_with_documents(rows, chosen, documents, failure)),
         others=others,
@@ -124,14 +124,14 @@ def _within_limit(rows: list[Row], limit: int) -> tuple[list[Row], list[Row]]:
 
 
 def _remove(
-    bench: Bench, options: SweepOptions, chosen: list[Row]
+    client: WorkerClient, options: SweepOptions, chosen: list[Row]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
-    with asking():
-        ask = SweepAsk(
-            projects=bench.project_directories,
-            gateway=bench.gateway,
-            workplace=bench.workplace,
+    with checked():
+        request = SweepRequest(
+            projects=client.project_directories,
+            gateway=client.gateway,
+            workplace=client.workplace,
             owner=owner(options.owner, run=options.run),
             environment_prefix=options.environment_prefix,
             reclaim=options.reclaim,
@@ -145,12 +145,12 @@ def _remove(
             ],
         )
     try:
-        answer: SweepDocument | Failure = bench.sweep(ask)
+        answer: SweepDocument | Failure = client.sweep(request)
     except (WorkerFailed, TimedOut) as error:
         # Out of time, it has told how far it got.
         told = getattr(error, "answer", None)
         cleanups = told.cleanups if isinstance(told, SweepDocument) else []
-        return cleanups, bench.redactor.document(_failure(error))
+        return cleanups, client.redactor.document(_failure(error))
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None

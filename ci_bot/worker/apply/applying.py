@@ -12,18 +12,18 @@ from typing import Any
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan import Backfill, Cost
-from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.contracts.plan_identity import PlanIdentity, difference, matches
 from ci_bot.errors import BadInput, BotError
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence, preconditions
 from ci_bot.worker.apply.attempts import Attempts, PlanMovedError
-from ci_bot.worker.apply.progress_report import Report
+from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.proof import Proof
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan import describe, planning
-from ci_bot.worker.plan.planning import Planned, Wish
+from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.opening import Clock, OpenProject
 from ci_bot.worker.records import history, ownership
@@ -36,7 +36,7 @@ from ci_bot.worker.words.problems import failure_of, sentence
 
 
 @dataclass(frozen=True)
-class Ports:
+class ApplyPorts:
     """What an apply needs from its surroundings.
 
     `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
@@ -65,7 +65,7 @@ class _Ready:
     promoted: bool
 
 
-def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
+def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
     """Plans again, compares with the review, and builds the PR environment.
 
     Once something is written every end of it is a document, whatever goes wrong.
@@ -78,13 +78,13 @@ def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
     """
     started = ports.clock.now()
     opened = opening.open_project(
-        place_of(ask, ask.projects),
+        place_of(request, request.projects),
         write=True,
         clock=ports.clock,
         on_spark_start=ports.on_spark_start,
     )
     try:
-        return _Run(ask, ports, opened, started).execute()
+        return _Run(request, ports, opened, started).execute()
     finally:
         _quietly("closing the state", opened.close)
 
@@ -92,27 +92,29 @@ def apply(ask: ApplyAsk, ports: Ports) -> ApplyDocument:
 class _Run:
     """One apply, from the re-plan to the evidence."""
 
-    def __init__(self, ask: ApplyAsk, ports: Ports, opened: OpenProject, started: float) -> None:
-        self.ask = ask
+    def __init__(
+        self, request: ApplyRequest, ports: ApplyPorts, opened: OpenProject, started: float
+    ) -> None:
+        self.request = request
         self.ports = ports
         self.opened = opened
         self.context = opened.context
         self.names = Names(self.context.default_catalog, self.context.default_dialect)
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
-        self.hold = Hold(opened.context, ask.environment, ask.owner, stopped=ports.stop)
-        self.record = Record(ask, self.context, self.ledger, self.catalog, self.hold)
+        self.hold = Hold(opened.context, request.environment, request.owner, stopped=ports.stop)
+        self.record = Record(request, self.context, self.ledger, self.catalog, self.hold)
         self.attempts = Attempts(
             self.context,
             self.hold,
             ports.clock,
             self._progress,
             names=self.names,
-            repository=place_of(ask, ask.projects).repository,
+            repository=place_of(request, request.projects).repository,
             replan=self._replan,
         )
-        self.report = Report(
-            ask,
+        self.report = RunReport(
+            request,
             opened,
             progress=ports.progress,
             keep=ports.keep,
@@ -120,7 +122,7 @@ class _Run:
             attempts=self.attempts.made,
         )
         self.proof = Proof(
-            ask,
+            request,
             self.context,
             self.catalog,
             names=self.names,
@@ -128,7 +130,7 @@ class _Run:
             record=self.record,
             report=self.report,
             clock=ports.clock,
-            looking=evidence.Ports(
+            looking=evidence.EvidencePorts(
                 self.report.progress, self.hold.stop, ports.clock.now, ports.pause
             ),
         )
@@ -157,14 +159,16 @@ class _Run:
                 hint="Build prod first: `sqlmesh plan`.",
                 reason_code="no_prod",
             )
-        pull_request = self.ask.owner.pr_number is not None
-        preconditions.check_project(self.context, self.ask.environment, pull_request=pull_request)
+        pull_request = self.request.owner.pr_number is not None
+        preconditions.check_project(
+            self.context, self.request.environment, pull_request=pull_request
+        )
 
     def _ready(self) -> ApplyDocument | _Ready:
         """The plan of now; a document where nothing is to be done."""
         self._check_ownership()
         self.ports.progress("plan", "planning again on the current commit", None, None)
-        planned = self._plan(self.ask.window)
+        planned = self._plan(self.request.window)
         if planned is None:
             return self.report.document("nothing_to_apply", reason_code="no_changes")
         identity = self._identity(planned)
@@ -180,26 +184,28 @@ class _Run:
 
     def _check_ownership(self) -> None:
         # In this order: see `ownership.refusal`.
-        stored = self.context.state_reader.get_environment(self.ask.environment)
-        row = self.ledger.get(self.ask.environment)
-        ownership.check(self.ask.environment, self.ask.owner, row, stored, claim=self.ask.claim)
+        stored = self.context.state_reader.get_environment(self.request.environment)
+        row = self.ledger.get(self.request.environment)
+        ownership.check(
+            self.request.environment, self.request.owner, row, stored, claim=self.request.claim
+        )
 
     def _is_proven(self) -> bool:
         """Whether the ledger says that this very plan was applied and looked at to the end."""
-        row = self.ledger.get(self.ask.environment)
+        row = self.ledger.get(self.request.environment)
         return row is not None and row.phase == "applied" and row.plan_id == self.report.plan_id
 
     def _plan(self, window: Any) -> Planned | None:
-        ask = self.ask
-        wish = Wish(
-            environment=ask.environment,
-            flags=ask.flags,
-            start=ask.start,
-            end=ask.end,
+        request = self.request
+        plan_request = PlanRequest(
+            environment=request.environment,
+            flags=request.flags,
+            start=request.start,
+            end=request.end,
             window=window,
         )
         with self.ports.clock.phase("plan"):
-            planned = planning.plan_against_prod(self.context, wish)
+            planned = planning.plan_against_prod(self.context, plan_request)
         if planned is not None:
             preconditions.check_category(planned, self.names)
         return planned
@@ -209,17 +215,17 @@ class _Run:
             self.context,
             planned,
             state_schema_version=self.opened.state.schema_version,
-            repository=Path(self.ask.workplace.repository),
+            repository=Path(self.request.workplace.repository),
         )
 
     def _compare(self, identity: PlanIdentity) -> ApplyDocument | None:
         """A refusal where the plan of now is not the one that was asked for."""
-        asked, now = self.ask.plan_id, identity.plan_id()
+        asked, now = self.request.plan_id, identity.plan_id()
         self.report.plan_id, self.report.identity = now, identity
         if asked is None or matches(asked, now):
             return None
-        if self.ask.reviewed is not None:
-            self.report.difference = difference(self.ask.reviewed, identity)
+        if self.request.reviewed is not None:
+            self.report.difference = difference(self.request.reviewed, identity)
         failure = preconditions.plan_changed(
             f"The plan is no longer the reviewed one: asked for {short(asked)}, the plan of now is "
             f"{short(now)}."
@@ -271,7 +277,7 @@ class _Run:
             return self._unfinished(self._failure(error))
 
     def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
-        self._progress("apply", f"building {self.ask.environment}", None, None)
+        self._progress("apply", f"building {self.request.environment}", None, None)
         return self.attempts.build(planned, recorder)
 
     def _unfinished(self, failure: Failure) -> ApplyDocument:
@@ -285,7 +291,7 @@ class _Run:
         return failure_of(
             error,
             stage="apply",
-            repository=place_of(self.ask, self.ask.projects).repository,
+            repository=place_of(self.request, self.request.projects).repository,
             hint="Apply again: what is built is kept, and the rest is done.",
         )
 

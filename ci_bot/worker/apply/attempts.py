@@ -18,7 +18,7 @@ from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import Clock
 from ci_bot.worker.records.hold import Hold
-from ci_bot.worker.records.lease import LeaseLostError, Progress
+from ci_bot.worker.records.lease import LeaseLostError, Say
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import failure_of, root_cause, sentence
@@ -66,7 +66,7 @@ class Attempts:
         context: Any,
         hold: Hold,
         clock: Clock,
-        progress: Progress,
+        progress: Say,
         *,
         names: Names,
         repository: Path,

@@ -16,7 +16,7 @@ from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.documents.apply import TableDiff, View
-from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.worker.apply.diff.grain import grain_columns
 from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
@@ -46,7 +46,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Ports:
+class EvidencePorts:
     """What looking needs: how to tell, when to stop, a clock, and how to wait, in seconds."""
 
     progress: Callable[[str, str, int | None, int | None], None]
@@ -55,7 +55,9 @@ class Ports:
     pause: Callable[[float], None]
 
 
-def resolve(context: Any, environment: Environment, catalog: Catalog, ports: Ports) -> list[View]:
+def resolve(
+    context: Any, environment: Environment, catalog: Catalog, ports: EvidencePorts
+) -> list[View]:
     """Asks Spark to resolve every view of the environment.
 
     Raises:
@@ -75,16 +77,21 @@ def resolve(context: Any, environment: Environment, catalog: Catalog, ports: Por
 
 
 def collected(
-    ask: ApplyAsk, context: Any, planned: Planned, names: Names, catalog: Catalog, ports: Ports
+    request: ApplyRequest,
+    context: Any,
+    planned: Planned,
+    names: Names,
+    catalog: Catalog,
+    ports: EvidencePorts,
 ) -> Evidence:
     """`collect`, which does not fail: what could not be had says why."""
     try:
-        return _twice(lambda: collect(ask, context, planned, names, catalog, ports), ports)
+        return _twice(lambda: collect(request, context, planned, names, catalog, ports), ports)
     except Exception as error:
         return Evidence(missing=f"it could not be collected: {sentence(error)}"[:4_000])
 
 
-def _twice(look: Callable[[], Result], ports: Ports) -> Result:
+def _twice(look: Callable[[], Result], ports: EvidencePorts) -> Result:
     try:
         return look()
     except Exception:
@@ -95,7 +102,12 @@ def _twice(look: Callable[[], Result], ports: Ports) -> Result:
 
 
 def collect(
-    ask: ApplyAsk, context: Any, planned: Planned, names: Names, catalog: Catalog, ports: Ports
+    request: ApplyRequest,
+    context: Any,
+    planned: Planned,
+    names: Names,
+    catalog: Catalog,
+    ports: EvidencePorts,
 ) -> Evidence:
     """Counts the rows of every promoted model that changed, and compares it with prod.
 
@@ -109,7 +121,7 @@ def collect(
         counted = catalog.count(list(relations))
     counts = {relations[view]: n for view, n in counted.items()}
     rows = {names.of(name): count for name, count in counts.items()}
-    if not ask.table_diff:
+    if not request.table_diff:
         skipped = [
             TableDiff(model=name, compared=False, skipped_because=NO_TABLE_DIFF)
             for name in sorted(rows)

@@ -10,14 +10,14 @@ from typing import Any
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, Attempt, Step, View
 from ci_bot.contracts.documents.plan import Cost
-from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.contracts.plan_identity import PlanDifference, PlanIdentity, whole_id
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
 from ci_bot.worker.apply.evidence import Evidence
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.records.lease import Progress
+from ci_bot.worker.records.lease import Say
 from ci_bot.worker.review import reviewing
 from ci_bot.worker.words.problems import cancelled
 
@@ -26,7 +26,7 @@ from ci_bot.worker.words.problems import cancelled
 _KEEP_SHARE = 0.05
 
 
-class Report:
+class RunReport:
     """Everything that is known of one apply, and the documents that can be made of it.
 
     Args:
@@ -37,15 +37,15 @@ class Report:
 
     def __init__(
         self,
-        ask: ApplyAsk,
+        request: ApplyRequest,
         opened: OpenProject,
         *,
-        progress: Progress,
+        progress: Say,
         keep: Callable[[ApplyDocument], None],
         started: float,
         attempts: Sequence[Attempt],
     ) -> None:
-        self._ask = ask
+        self._ask = request
         self._opened = opened
         self._clock = opened.clock
         self._tell = progress
@@ -56,7 +56,7 @@ class Report:
         self._step: Step | None = None
         self._recorder: Recorder | None = None
         self._audits = 0
-        self.plan_id: PlanId | None = whole_id(ask.plan_id, ask.reviewed)
+        self.plan_id: PlanId | None = whole_id(request.plan_id, request.reviewed)
         self.identity: PlanIdentity | None = None
         self.difference: PlanDifference | None = None
         self.estimate: Cost | None = None

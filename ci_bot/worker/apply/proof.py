@@ -12,11 +12,11 @@ from typing import Any
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import Attempt, View
-from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_INCOMPLETE
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence
-from ci_bot.worker.apply.progress_report import Report
+from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import Clock
@@ -37,18 +37,18 @@ class Proof:
 
     def __init__(
         self,
-        ask: ApplyAsk,
+        request: ApplyRequest,
         context: Any,
         catalog: Catalog,
         *,
         names: Names,
         hold: Hold,
         record: Record,
-        report: Report,
+        report: RunReport,
         clock: Clock,
-        looking: evidence.Ports,
+        looking: evidence.EvidencePorts,
     ) -> None:
-        self._ask = ask
+        self._ask = request
         self._context = context
         self._catalog = catalog
         self._names = names

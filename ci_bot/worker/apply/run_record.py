@@ -7,12 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ci_bot.contracts.documents.apply import AppliedModel
-from ci_bot.contracts.messages import ApplyAsk
+from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.records import history
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.lease import LeaseLostError
-from ci_bot.worker.records.ledger import Ledger, LedgerObject, LedgerRow, LedgerSnapshot, Phase
+from ci_bot.worker.records.ledger import (
+    Ledger,
+    LedgerObject,
+    LedgerPhase,
+    LedgerRow,
+    LedgerSnapshot,
+)
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog
 from ci_bot.worker.words import times
@@ -24,9 +30,9 @@ class Record:
     """The ledger's row of one apply. It is written under the lease, or not at all."""
 
     def __init__(
-        self, ask: ApplyAsk, context: Any, ledger: Ledger, catalog: Catalog, hold: Hold
+        self, request: ApplyRequest, context: Any, ledger: Ledger, catalog: Catalog, hold: Hold
     ) -> None:
-        self._ask = ask
+        self._ask = request
         self._context = context
         self._ledger = ledger
         self._catalog = catalog
@@ -96,7 +102,7 @@ class Record:
         oldest = times.iso(now - history.KEEP_DAYS * 86_400_000)
         self._ledger.add_runs(rows, forget_before=oldest)
 
-    def end(self, phase: Phase) -> None:
+    def end(self, phase: LedgerPhase) -> None:
         """How far it got. Without the lease the row is another run's, and stays as it is; and a
         state that cannot be told costs no report: the row then says less than there is.
         """

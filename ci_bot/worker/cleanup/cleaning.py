@@ -2,7 +2,7 @@
 
 SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
 reports views that never existed; so the objects are enumerated, dropped and verified here, and the
-state's record goes last (DESIGN 7).
+state's record goes last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlmesh.core.environment import Environment
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument, Leftover
 from ci_bot.contracts.environment import PROD
-from ci_bot.contracts.messages import CleanupAsk
+from ci_bot.contracts.messages import CleanupRequest
 from ci_bot.errors import BadInput, Refused
 from ci_bot.worker import compat
 from ci_bot.worker.cleanup import reclaim
@@ -34,7 +34,7 @@ from ci_bot.worker.words.problems import cancelled
 
 
 @dataclass(frozen=True)
-class Ports:
+class CleanupPorts:
     """What a cleanup needs from its surroundings.
 
     `last_words` takes what to answer where the run is stopped in the middle.
@@ -54,7 +54,7 @@ class _Found:
     schemas: set[tuple[str, str]] = field(default_factory=set)
 
 
-def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
+def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
     """Removes one PR environment and proves it. Idempotent: nothing there is a quiet success.
 
     Raises:
@@ -62,10 +62,10 @@ def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
         Refused: the environment is pinned, or nothing proves that it is ours.
     """
     started = ports.clock.now()
-    opened = open_for_cleanup(ask, ports)
+    opened = open_for_cleanup(request, ports)
     if opened is None:
         return CleanupDocument(
-            environment=ask.environment,
+            environment=request.environment,
             existed=False,
             result="nothing_to_do",
             state_record_removed=False,
@@ -74,17 +74,17 @@ def cleanup(ask: CleanupAsk, ports: Ports) -> CleanupDocument:
             versions=reviewing.versions(None),
         )
     try:
-        return _Cleanup(ask, ports, opened, started).execute()
+        return _Cleanup(request, ports, opened, started).execute()
     finally:
         opened.close()
 
 
-def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
+def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProject | None:
     """Configuration and state without models; None where there is no state at all.
 
     Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
     """
-    place = place_of(ask, ask.projects)
+    place = place_of(request, request.projects)
     configs, starts = opening.configure(place, ports.on_spark_start, clock=ports.clock)
     context = opening.new_context(configs, place)
     opening.require_spark(context)
@@ -98,9 +98,10 @@ def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
         compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
         context = opening.new_context(configs, place)
         compat.give_state(context, state)
-    if ask.environment in context.pinned_environments:
+    if request.environment in context.pinned_environments:
         raise Refused(
-            f"{ask.environment} is pinned in the project's configuration, so it is not removed.",
+            f"{request.environment} is pinned in the project's configuration, so it is not "
+            "removed.",
             hint="Take it out of `pinned_environments` first.",
             reason_code="pinned",
         )
@@ -110,8 +111,10 @@ def open_for_cleanup(ask: CleanupAsk, ports: Ports) -> OpenProject | None:
 class _Cleanup:
     """One cleanup, from the enumeration to the state record."""
 
-    def __init__(self, ask: CleanupAsk, ports: Ports, opened: OpenProject, started: float) -> None:
-        self.ask = ask
+    def __init__(
+        self, request: CleanupRequest, ports: CleanupPorts, opened: OpenProject, started: float
+    ) -> None:
+        self.request = request
         self.ports = ports
         self.opened = opened
         self.context: Any = opened.context
@@ -122,13 +125,13 @@ class _Cleanup:
         self.schemas_dropped: list[str] = []
         self.leftovers: list[Leftover] = []
         self.foreign: list[str] = []
-        self.tables = Tables(ask, self.context, self.ledger, self.catalog, ports.progress)
+        self.tables = Tables(request, self.context, self.ledger, self.catalog, ports.progress)
 
     def execute(self) -> CleanupDocument:
         # Before an apply is asked to stop: it may be another repository's.
         self._look()
         with lease.for_cleanup(
-            self.context, self.ask.environment, self.ask.owner, self.ports.progress
+            self.context, self.request.environment, self.request.owner, self.ports.progress
         ):
             return self._remove()
 
@@ -142,20 +145,20 @@ class _Cleanup:
             return self._ended(existed=False, state_record_removed=False)
         if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
             raise BadInput(
-                f"{self.ask.environment} was made with `environment_suffix_target: catalog`, which "
-                "cannot be removed on Spark.",
+                f"{self.request.environment} was made with `environment_suffix_target: catalog`, "
+                "which cannot be removed on Spark.",
                 hint="Drop its catalogs by hand, then delete the environment with "
-                f"`sqlmesh invalidate {self.ask.environment}`.",
+                f"`sqlmesh invalidate {self.request.environment}`.",
                 reason_code="suffix_target",
             )
         found = self._enumerate(stored, row)
         self.ports.last_words(self._stopped)
-        if self.ask.claim:
-            row = ownership.claimed(self.ask, self.context, self.ledger, row, stored)
+        if self.request.claim:
+            row = ownership.claimed(self.request, self.context, self.ledger, row, stored)
         if row is not None:
             row = record(self.ledger, self.tables.before(row), "cleaning")
         if stored is not None:
-            self.context.state_sync.invalidate_environment(self.ask.environment)
+            self.context.state_sync.invalidate_environment(self.request.environment)
         with self.ports.clock.phase("drop"):
             self._drop_views(found)
         self.ports.progress("verify", "asking Spark what is left", None, None)
@@ -164,7 +167,7 @@ class _Cleanup:
                 self._settle(found)
             except Exception as error:
                 # Spark may be gone. Whatever was not asked counts as left.
-                what = f"what {self.ask.environment} consists of, which could not be verified"
+                what = f"what {self.request.environment} consists of, which could not be verified"
                 self.leftovers.append(Leftover(object=what, why=reclaim.first_line(error)))
         self.ports.progress("records", "closing the records in the state database", None, None)
         removed = False
@@ -176,7 +179,7 @@ class _Cleanup:
                     self.tables.settle(row, complete=complete)
         except Exception as error:
             # What is dropped stays told; the next run finds it gone and finishes the records.
-            records = f"records of {self.ask.environment} in the state database"
+            records = f"records of {self.request.environment} in the state database"
             self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
         return self._ended(existed=True, state_record_removed=removed)
 
@@ -186,9 +189,11 @@ class _Cleanup:
         Raises:
             Refused: they do not say that it is ours, and nobody claims it.
         """
-        stored = self.context.state_sync.get_environment(self.ask.environment)
-        row = self.ledger.get(self.ask.environment)
-        ownership.check(self.ask.environment, self.ask.owner, row, stored, claim=self.ask.claim)
+        stored = self.context.state_sync.get_environment(self.request.environment)
+        row = self.ledger.get(self.request.environment)
+        ownership.check(
+            self.request.environment, self.request.owner, row, stored, claim=self.request.claim
+        )
         return stored, row
 
     def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> _Found:
@@ -272,11 +277,11 @@ class _Cleanup:
         """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
 
         With foreign objects the record goes although the schema stays: an expired record would let
-        the janitor of the team's next `sqlmesh run` drop that schema with CASCADE (DESIGN 7).
+        the janitor of the team's next `sqlmesh run` drop that schema with CASCADE.
         """
         removed = False
         if stored is not None and (self.foreign or not self.leftovers):
-            compat.delete_environment_record(self.context, self.ask.environment)
+            compat.delete_environment_record(self.context, self.request.environment)
             removed = True
         if row is not None and (self.foreign or self.leftovers):
             record(self.ledger, row, "leftover")
@@ -304,7 +309,7 @@ class _Cleanup:
             stage="cleanup",
             reason_code="foreign_objects" if self.foreign and not self.leftovers else "leftovers",
             exit_code=4,
-            message=f"{len(left)} objects are left of {self.ask.environment}: "
+            message=f"{len(left)} objects are left of {self.request.environment}: "
             f"{', '.join(left[:5])}.",
             hint="Objects that the environment did not make are kept on purpose: move or drop "
             "them. "
@@ -313,7 +318,7 @@ class _Cleanup:
 
     def _document(self, result: Any, **parts: Any) -> CleanupDocument:
         return CleanupDocument(
-            environment=self.ask.environment,
+            environment=self.request.environment,
             result=result,
             views_dropped=sorted(self.views_dropped),
             schemas_dropped=sorted(self.schemas_dropped),

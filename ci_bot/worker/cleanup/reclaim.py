@@ -1,4 +1,4 @@
-"""Reclaiming the physical tables of a removed environment (DESIGN 7).
+"""Reclaiming the physical tables of a removed environment.
 
 Who uses what is read again in the transaction that deletes the state rows, under the project-wide
 lease that no apply of ours overlaps. In the same transaction the ledger is told which tables go, so
@@ -19,7 +19,7 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, shown_tables, state_rows
-from ci_bot.worker.cleanup.reclaim_rules import Decision
+from ci_bot.worker.cleanup.reclaim_rules import TableFate
 from ci_bot.worker.records.lease import Lease, Leases
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.warehouse.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
@@ -165,7 +165,7 @@ class Reclaim:
             compat.lock_environments(self._context)
             before = times.milliseconds(row.updated_at)
             facts, snapshots = facts_of(row, self._context, self._ledger)
-            decision: Decision = reclaim_rules.decide(row, facts, before)
+            decision: TableFate = reclaim_rules.decide(row, facts, before)
             compat.forget_snapshots(
                 self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
             )
@@ -187,7 +187,7 @@ class Reclaim:
         self._done.kept += [_kept(item.table, item.why, item.until) for item in decision.keep]
         return row
 
-    def _bequeath(self, row: LedgerRow, decision: Decision) -> None:
+    def _bequeath(self, row: LedgerRow, decision: TableFate) -> None:
         """Whoever uses what stays is its maker from now on, so that the last one takes it."""
         kept = {item.table for item in decision.keep}
         for other in self._ledger.all():

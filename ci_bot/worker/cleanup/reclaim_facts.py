@@ -6,7 +6,7 @@ from typing import Any
 
 from ci_bot.contracts.environment import PROD
 from ci_bot.worker import compat
-from ci_bot.worker.cleanup.reclaim_rules import Facts, StateRow, TableNames, Use
+from ci_bot.worker.cleanup.reclaim_rules import StateRow, TableFacts, TableNames, Use
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.warehouse.catalog import Relation
 
@@ -22,7 +22,7 @@ def recorded_tables(row: LedgerRow) -> list[Relation]:
 
 def facts_of(
     row: LedgerRow, context: Any, ledger: Ledger
-) -> tuple[Facts, dict[tuple[str, str], Any]]:
+) -> tuple[TableFacts, dict[tuple[str, str], Any]]:
     """What state and ledger know of a row's tables, and the snapshots of the row that are there."""
     default = str(context.default_catalog)
 
@@ -76,7 +76,7 @@ def facts_of(
         )
         for table in tables:
             used.setdefault(table, environment)
-    facts = Facts(
+    facts = TableFacts(
         recorded=shown_tables(row),
         rows=state_rows(row, context),
         names={

@@ -77,7 +77,7 @@ class TableNames:
 
 
 @dataclass(frozen=True)
-class Facts:
+class TableFacts:
     """What is known at the moment of the decision.
 
     Args:
@@ -109,7 +109,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Decision:
+class TableFate:
     """What to do.
 
     Args:
@@ -123,7 +123,7 @@ class Decision:
     keep: list[Kept] = field(default_factory=list)
 
 
-def decide(row: LedgerRow, facts: Facts, pushed_before: int) -> Decision:
+def decide(row: LedgerRow, facts: TableFacts, pushed_before: int) -> TableFate:
     """What of a removed environment goes now.
 
     Args:
@@ -146,7 +146,7 @@ def decide(row: LedgerRow, facts: Facts, pushed_before: int) -> Decision:
         # What is known of their version is also what is known of the preview that others read.
         stays |= dict.fromkeys(more, SHARED)
         claims = _Claims.of(stays, facts, ours)
-    decision = Decision(
+    decision = TableFate(
         forget={item.key: claims.leave(item) for item in facts.rows if item.key not in stays}
     )
     for table in sorted(facts.recorded):
@@ -161,7 +161,7 @@ def decide(row: LedgerRow, facts: Facts, pushed_before: int) -> Decision:
     return decision
 
 
-def claimed(table: str, row: LedgerRow, facts: Facts) -> str | None:
+def claimed(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
     """Who has taken up a table since it was decided to drop it, None where nobody has.
 
     Its state rows are gone since then, so a row that is there is somebody's new push, unless it is
@@ -175,7 +175,7 @@ def claimed(table: str, row: LedgerRow, facts: Facts) -> str | None:
     )
 
 
-def expires(table: str, row: LedgerRow, facts: Facts) -> int | None:
+def expires(table: str, row: LedgerRow, facts: TableFacts) -> int | None:
     """When SQLMesh's janitor may take a table; None where that is not known.
 
     It takes a table with the last snapshot that shares it, and one that an environment has never
@@ -190,7 +190,7 @@ def expires(table: str, row: LedgerRow, facts: Facts) -> int | None:
     return max(found, default=None)
 
 
-def is_preview(table: str, row: LedgerRow, facts: Facts) -> bool:
+def is_preview(table: str, row: LedgerRow, facts: TableFacts) -> bool:
     """Whether a recorded table is a preview, which no prod ever reads."""
     owners = _owners(table, row, facts)
     return bool(owners) and all(preview for _, preview in owners)
@@ -234,7 +234,7 @@ class _Claims:
 
     @classmethod
     def of(
-        cls, stays: Mapping[SnapshotKey, str], facts: Facts, ours: Collection[SnapshotKey] = ()
+        cls, stays: Mapping[SnapshotKey, str], facts: TableFacts, ours: Collection[SnapshotKey] = ()
     ) -> _Claims:
         """
         Args:
@@ -303,7 +303,7 @@ def _share(one: SnapshotFact, other: SnapshotFact, *, preview: bool) -> bool:
     return one.preview == other.preview if preview else one.table == other.table
 
 
-def _owners(table: str, row: LedgerRow, facts: Facts) -> list[tuple[LedgerSnapshot, bool]]:
+def _owners(table: str, row: LedgerRow, facts: TableFacts) -> list[tuple[LedgerSnapshot, bool]]:
     """The recorded snapshots that a table belongs to, and whether it is their preview.
 
     SQLMesh says so for snapshots that are in the state; for the others its default naming does

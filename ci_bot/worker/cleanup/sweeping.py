@@ -1,7 +1,7 @@
 """A sweep's two questions: which environments are there, and please remove these.
 
 The bot asks them one after the other, because between them it asks GitHub which pull requests are
-closed, and this process has no way to do that (DESIGN 2).
+closed, and this process has no way to do that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ci_bot.contracts.documents.sweep import (
     SweepTarget,
 )
 from ci_bot.contracts.environment import number_of
-from ci_bot.contracts.messages import CleanupAsk, ListAsk, SweepAsk
+from ci_bot.contracts.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.errors import EXIT_REFUSED, BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.cleanup import cleaning, reclaim
@@ -41,7 +41,7 @@ _ONE_ENVIRONMENT = ("suffix_target",)
 
 
 @dataclass(frozen=True)
-class Ports:
+class SweepPorts:
     """What a sweep needs from its surroundings.
 
     Args:
@@ -57,12 +57,18 @@ class Ports:
     now: Callable[[], float] = time.perf_counter
 
 
-def answer(ask: ListAsk | SweepAsk, ports: Ports) -> EnvironmentList | SweepDocument:
+def answer(
+    request: ListRequest | SweepRequest, ports: SweepPorts
+) -> EnvironmentList | SweepDocument:
     """The answer to either question."""
-    return list_environments(ask, ports) if isinstance(ask, ListAsk) else sweep(ask, ports)
+    return (
+        list_environments(request, ports)
+        if isinstance(request, ListRequest)
+        else sweep(request, ports)
+    )
 
 
-def list_environments(ask: ListAsk, ports: Ports) -> EnvironmentList:
+def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
     """Everything called `<prefix>_<number>` in ledger and state. Read-only, Spark stays asleep.
 
     Raises:
@@ -71,7 +77,7 @@ def list_environments(ask: ListAsk, ports: Ports) -> EnvironmentList:
     clock = Clock(ports.now)
     started = clock.now()
     opening.read_only_environment()
-    place = place_of(ask, ask.projects)
+    place = place_of(request, request.projects)
     configs, _ = opening.configure(place, ports.on_spark_start, clock=clock)
     context = opening.new_context(configs, place)
     with clock.phase("state"):
@@ -79,7 +85,7 @@ def list_environments(ask: ListAsk, ports: Ports) -> EnvironmentList:
         found: list[FoundEnvironment] = []
         if state is not None:
             try:
-                found = _found(state, context.pinned_environments, ask.environment_prefix)
+                found = _found(state, context.pinned_environments, request.environment_prefix)
             finally:
                 state.close()
     return EnvironmentList(
@@ -129,7 +135,7 @@ def _tables(row: LedgerRow | None) -> dict[str, Any]:
     return {"tables_due_at": times.iso(reclaim.due_at(row)), "tables_due": reclaim.is_due(row)}
 
 
-def sweep(ask: SweepAsk, ports: Ports) -> SweepDocument:
+def sweep(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
     """Cleans up one environment after the other. A failure of one does not stop the others.
 
     Each goes through the same `cleanup` as at the end of its pull request, which opens and closes
@@ -158,38 +164,40 @@ def sweep(ask: SweepAsk, ports: Ports) -> SweepDocument:
             versions=reviewing.versions(None),
         )
 
-    for number, target in enumerate(ask.targets, start=1):
+    for number, target in enumerate(request.targets, start=1):
         if ports.stop():
             break
-        ports.progress("sweep", f"removing {target.environment}", number, len(ask.targets))
-        done.append(_clean(ask, target, inner, first=not done))
+        ports.progress("sweep", f"removing {target.environment}", number, len(request.targets))
+        done.append(_clean(request, target, inner, first=not done))
         ports.keep(document())
     return document()
 
 
-def _clean(ask: SweepAsk, target: SweepTarget, ports: Ports, *, first: bool) -> CleanupDocument:
+def _clean(
+    request: SweepRequest, target: SweepTarget, ports: SweepPorts, *, first: bool
+) -> CleanupDocument:
     clock = Clock(ports.now)
     started = clock.now()
-    request = CleanupAsk(
-        projects=ask.projects,
-        gateway=ask.gateway,
-        workplace=ask.workplace,
+    cleanup_request = CleanupRequest(
+        projects=request.projects,
+        gateway=request.gateway,
+        workplace=request.workplace,
         # With a number the ledger's record is asked for: a sweep has no other proof of ownership.
-        owner=ask.owner.model_copy(update={"pr_number": target.pr_number}),
+        owner=request.owner.model_copy(update={"pr_number": target.pr_number}),
         environment=target.environment,
-        environment_prefix=ask.environment_prefix,
-        reclaim=ask.reclaim,
+        environment_prefix=request.environment_prefix,
+        reclaim=request.reclaim,
         merged=target.merged,
     )
     try:
         return cleaning.cleanup(
-            request, cleaning.Ports(clock, ports.progress, ports.on_spark_start)
+            cleanup_request, cleaning.CleanupPorts(clock, ports.progress, ports.on_spark_start)
         )
     except Exception as error:
         everywhere = isinstance(error, BadInput) and error.reason_code not in _ONE_ENVIRONMENT
         if first and everywhere:
             raise
-        failure = failure_of(error, stage="cleanup", repository=Path(ask.workplace.repository))
+        failure = failure_of(error, stage="cleanup", repository=Path(request.workplace.repository))
         return CleanupDocument(
             environment=target.environment,
             existed=True,

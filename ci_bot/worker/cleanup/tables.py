@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ci_bot.contracts.documents.cleanup import KeptTable, Leftover, ReclaimedTable
-from ci_bot.contracts.messages import CleanupAsk
+from ci_bot.contracts.messages import CleanupRequest
 from ci_bot.worker.cleanup import reclaim
-from ci_bot.worker.records.ledger import Ledger, LedgerRow, Phase
+from ci_bot.worker.records.ledger import Ledger, LedgerPhase, LedgerRow
 from ci_bot.worker.warehouse.catalog import AdapterFiles, Catalog
 from ci_bot.worker.words import times
 
@@ -27,13 +27,13 @@ class Tables:
 
     def __init__(
         self,
-        ask: CleanupAsk,
+        request: CleanupRequest,
         context: Any,
         ledger: Ledger,
         catalog: Catalog,
         progress: Callable[[str, str, int | None, int | None], None],
     ) -> None:
-        self._ask = ask
+        self._ask = request
         self._context = context
         self._ledger = ledger
         self._catalog = catalog
@@ -79,12 +79,12 @@ class Tables:
         After a merge prod uses the tables. Where nobody said how the pull request ended, because it
         is open or GitHub was not asked, the sweep finds out.
         """
-        ask = self._ask
-        if ask.merged or ask.reclaim == "never" or not reclaim.owns_anything(row):
+        request = self._ask
+        if request.merged or request.reclaim == "never" or not reclaim.owns_anything(row):
             return "never"
-        if ask.reclaim == "always":
+        if request.reclaim == "always":
             return "now"
-        known = ask.merged is False or ask.owner.pr_number is not None
+        known = request.merged is False or request.owner.pr_number is not None
         return "later" if known else "never"
 
     def _reclaim(self, row: LedgerRow) -> None:
@@ -115,7 +115,7 @@ class Tables:
         )
 
 
-def record(ledger: Ledger, row: LedgerRow, phase: Phase) -> LedgerRow:
+def record(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
     """Writes the row as of now, in another phase; gives it back."""
     now = times.iso(times.now_milliseconds())
     written = row.model_copy(update={"phase": phase, "updated_at": now})

@@ -16,7 +16,7 @@ from sqlmesh.core import constants as c
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import CheckStatus, ProjectCheck
-from ci_bot.contracts.messages import DoctorAsk
+from ci_bot.contracts.messages import DoctorRequest
 from ci_bot.contracts.places import Places
 from ci_bot.errors import BotError
 from ci_bot.secrets.cutting import shortened
@@ -35,7 +35,7 @@ _LONGEST = 4_000
 
 
 @dataclass(frozen=True)
-class Ports:
+class DoctorPorts:
     """What a doctor needs from its surroundings; `python` is what Spark will start."""
 
     clock: Clock
@@ -45,19 +45,19 @@ class Ports:
     python: str
 
 
-def doctor(ask: DoctorAsk, ports: Ports) -> DoctorDocument:
+def doctor(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
     """Looks at everything. Never raises for what it finds."""
     opening.read_only_environment()
-    return _Doctor(ask, ports).examine()
+    return _Doctor(request, ports).examine()
 
 
 class _Doctor:
     """One examination; what a check learns is there for those after it."""
 
-    def __init__(self, ask: DoctorAsk, ports: Ports) -> None:
-        self.ask = ask
+    def __init__(self, request: DoctorRequest, ports: DoctorPorts) -> None:
+        self.request = request
         self.ports = ports
-        self.place = place_of(ask, ask.projects)
+        self.place = place_of(request, request.projects)
         self.checks: list[ProjectCheck] = []
         self.context: Any = None
         self.state: Any = None
@@ -187,7 +187,7 @@ class _Doctor:
 
     def _look_into_state(self) -> None:
         catalog, dialect = compat.default_catalog(self.context), self.context.default_dialect
-        state, prefix = self.state, self.ask.environment_prefix
+        state, prefix = self.state, self.request.environment_prefix
 
         self._check("prod", lambda: self._add(state_checks.prod(state)))
         self._check("gaps", lambda: self._add(state_checks.gaps(state, catalog, dialect)))

@@ -46,7 +46,7 @@ _CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class PlanRequest:
     """What a person asked for; `window` pins a plan to one that was reviewed."""
 
     environment: str
@@ -100,26 +100,26 @@ class Planned:
         )
 
 
-def plan_against_prod(context: Any, wish: Wish) -> Planned | None:
+def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None:
     """Builds the plan of a PR environment, compared with prod; None where nothing changed.
 
     Nothing in state or warehouse is written. `end` never reaches beyond prod's frontier, and every
-    model keeps its own frontier, so that no prod table is extended (DESIGN 1).
+    model keeps its own frontier, so that no prod table is extended.
 
     Raises:
         BadInput: dates that are none, or the wrong way round; a model that does not exist; models
             of another project would be removed.
         SQLMeshError: SQLMesh refuses the plan.
     """
-    requested.check_models(context, wish.flags)
+    requested.check_models(context, plan_request.flags)
     names = Names(context.default_catalog, context.default_dialect)
     frontier = prod_frontier(context)
-    execution = _execution_time(wish, frontier)
-    start, end, notes = _range(wish, min(frontier, execution) if frontier else execution)
-    flags = wish.flags
+    execution = _execution_time(plan_request, frontier)
+    start, end, notes = _range(plan_request, min(frontier, execution) if frontier else execution)
+    flags = plan_request.flags
     try:
         builder = context.plan_builder(
-            wish.environment,
+            plan_request.environment,
             start=start,
             end=end,
             execution_time=execution,
@@ -218,29 +218,29 @@ def prod_frontier(context: Any) -> int | None:
     return max(ends) if ends else None
 
 
-def _execution_time(wish: Wish, frontier: int | None) -> int:
+def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
     """The moment that the plan takes for now.
 
     Unless it is given it is the end of prod's data: the environment is then built as prod was, the
     two can be compared, and a second review of the same code is the same plan.
     """
-    if wish.window:
-        return times.milliseconds(wish.window.execution_time)
-    if wish.execution_time:
-        return times.milliseconds(wish.execution_time)
+    if plan_request.window:
+        return times.milliseconds(plan_request.window.execution_time)
+    if plan_request.execution_time:
+        return times.milliseconds(plan_request.execution_time)
     return frontier if frontier is not None else times.start_of_day(times.now_milliseconds())
 
 
-def _range(wish: Wish, frontier: int) -> tuple[int | None, int, list[str]]:
-    if wish.window:
-        start = times.milliseconds(wish.window.start) if wish.window.start else None
-        return start, times.milliseconds(wish.window.end or frontier), []
+def _range(plan_request: PlanRequest, frontier: int) -> tuple[int | None, int, list[str]]:
+    if plan_request.window:
+        start = times.milliseconds(plan_request.window.start) if plan_request.window.start else None
+        return start, times.milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
     now = times.now_milliseconds()
-    start = times.parse_start(wish.start, relative_to=now) if wish.start else None
-    end = times.parse_end(wish.end, relative_to=now) if wish.end else frontier
-    if wish.flags.preview_start:
-        times.check_preview_start(wish.flags.preview_start, relative_to=now)
+    start = times.parse_start(plan_request.start, relative_to=now) if plan_request.start else None
+    end = times.parse_end(plan_request.end, relative_to=now) if plan_request.end else frontier
+    if plan_request.flags.preview_start:
+        times.check_preview_start(plan_request.flags.preview_start, relative_to=now)
     if end > frontier:
         notes.append(
             f"`end` was moved from {times.iso(end)} to {times.iso(frontier)}, the end of prod's "
@@ -326,7 +326,7 @@ def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
 def identity_of(
     context: Any, planned: Planned, *, state_schema_version: int, repository: Path
 ) -> PlanIdentity:
-    """The plan's identity (DESIGN 4.3): what the environment will be, not what is left to do.
+    """The plan's identity: what the environment will be, not what is left to do.
 
     Args:
         repository: Root of the checkout. A statement that names it, as a `config.py` may write it,

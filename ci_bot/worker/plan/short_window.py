@@ -13,14 +13,14 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId
 
 from ci_bot.contracts.documents.plan import ShortWindow, WindowCause
 from ci_bot.worker.plan import first_build
-from ci_bot.worker.plan.planning import Interval, Planned, Wish
+from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 
 
 def short_window(
     planned: Planned,
-    wish: Wish,
+    plan_request: PlanRequest,
     built: Mapping[SnapshotId, list[Interval]],
     names: Names,
     *,
@@ -34,9 +34,9 @@ def short_window(
         previews: Whether the project has previews of forward-only models.
     """
     late = first_build.begins_late(planned, dict(built))
-    if not late and not (wish.end and built):
+    if not late and not (plan_request.end and built):
         return None
-    cause, models = _cause(planned, wish, previews=previews) if late else ("end", [])
+    cause, models = _cause(planned, plan_request, previews=previews) if late else ("end", [])
     if cause is None:
         return None
     intervals = [
@@ -54,12 +54,12 @@ def short_window(
 
 
 def _cause(
-    planned: Planned, wish: Wish, *, previews: bool
+    planned: Planned, plan_request: PlanRequest, *, previews: bool
 ) -> tuple[WindowCause | None, list[Snapshot]]:
     """In the order in which SQLMesh asks."""
     plan = planned.plan
     changed = [snapshot for snapshot in planned.changed if snapshot.is_model]
-    if wish.start:
+    if plan_request.start:
         return "start", []
     if plan.provided_start is None:
         return ("min_intervals", []) if plan.start_override_per_model else (None, [])

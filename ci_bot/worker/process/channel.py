@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from ci_bot.contracts.base import Contract
-from ci_bot.contracts.messages import ASK, AnyAsk
+from ci_bot.contracts.messages import REQUEST, AnyRequest
 from ci_bot.secrets.cutting import shortened
 
 # The bot drops lines that are longer than 8,192 bytes.
@@ -35,14 +35,14 @@ class Channel:
         gate: Descriptor that ends when the process beside this one has ended; -1: there is none.
     """
 
-    def __init__(self, *, request: int, answer: int, progress: int, gate: int = -1) -> None:
-        self._request, self._answer, self._progress = request, answer, progress
+    def __init__(self, *, request_fd: int, answer: int, progress: int, gate: int = -1) -> None:
+        self._request_fd, self._answer, self._progress = request_fd, answer, progress
         self._gate = gate
         # Reentrant, because a signal handler may answer while its thread is telling progress.
         self._lock = threading.RLock()
         self._torn = False
         self.answered = False
-        for descriptor in (request, answer, progress, gate):
+        for descriptor in (request_fd, answer, progress, gate):
             # A JVM that kept them open would keep the bot waiting.
             if descriptor >= 0:
                 os.set_inheritable(descriptor, False)
@@ -58,22 +58,24 @@ class Channel:
             arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers, and
                 that of the gate where there is one.
         """
-        request, answer, progress, *gate = (int(argument) for argument in arguments[:4])
+        request_fd, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):
             _line_by_line(stream)
-        return cls(request=request, answer=answer, progress=progress, gate=next(iter(gate), -1))
+        return cls(
+            request_fd=request_fd, answer=answer, progress=progress, gate=next(iter(gate), -1)
+        )
 
     def wait(self) -> None:
         """Returns when the process beside this one has ended."""
         while self._gate >= 0 and os.read(self._gate, _CHUNK):
             pass
 
-    def ask(self) -> AnyAsk:
+    def request(self) -> AnyRequest:
         """What the bot asks for."""
         chunks: list[bytes] = []
-        while chunk := os.pread(self._request, _CHUNK, sum(map(len, chunks))):
+        while chunk := os.pread(self._request_fd, _CHUNK, sum(map(len, chunks))):
             chunks.append(chunk)
-        return ASK.validate_json(b"".join(chunks))
+        return REQUEST.validate_json(b"".join(chunks))
 
     def progress(
         self,

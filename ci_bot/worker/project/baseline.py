@@ -24,7 +24,7 @@ from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load
 from ci_bot.worker.project.opening import (
     Clock,
     OpenProject,
-    Place,
+    ProjectPlace,
     bad_configuration,
     new_context,
     open_without_state,
@@ -52,8 +52,8 @@ class Base:
 
 
 def open_on_base(
-    place: Place,
-    base: Place,
+    place: ProjectPlace,
+    base: ProjectPlace,
     *,
     execution: int,
     clock: Clock,
@@ -99,7 +99,7 @@ def open_on_base(
 
 def _failures(
     error: NotLoaded | BadInput,
-    place: Place,
+    place: ProjectPlace,
     attempt: Callable[[Sequence[Path]], object],
     *,
     base_fails: bool,
@@ -138,7 +138,9 @@ def _result(beside: Aside, state: Path) -> Base:
     return Base(state, config=ConfigFacts.from_values(values["config"]))
 
 
-def _load_base(place: Place, head: Place, state: Path, execution: int) -> dict[str, Any]:
+def _load_base(
+    place: ProjectPlace, head: ProjectPlace, state: Path, execution: int
+) -> dict[str, Any]:
     """What `Base` is made from, as JSON values. Runs in the process of its own."""
     if not place.projects:
         return {"config": None, "failures": []}
@@ -162,7 +164,7 @@ def _load_base(place: Place, head: Place, state: Path, execution: int) -> dict[s
     return {"config": None, "failures": [failure.model_dump(mode="json") for failure in found]}
 
 
-def _opened(place: Place, ignored: Sequence[Path] = ()) -> Context:
+def _opened(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
     try:
         configs = compat.read_configs_without_state(place.projects)
     except (Exception, SystemExit) as error:
@@ -177,7 +179,7 @@ def _opened(place: Place, ignored: Sequence[Path] = ()) -> Context:
     return context
 
 
-def _failure(error: BaseException, place: Place, stage: str = "load") -> Failure:
+def _failure(error: BaseException, place: ProjectPlace, stage: str = "load") -> Failure:
     return failure_of(error, stage=stage, repository=place.repository)
 
 

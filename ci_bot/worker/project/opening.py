@@ -89,7 +89,7 @@ class OpenProject:
 
 
 @dataclass(frozen=True)
-class Place:
+class ProjectPlace:
     """Where a run reads and writes: the project's directories and the run's private ones.
 
     `repository` is the root of the tree that the projects lie in: the checkout, or the base
@@ -106,7 +106,7 @@ class Place:
 
 
 def configure(
-    place: Place,
+    place: ProjectPlace,
     on_spark_start: Callable[[], None],
     *,
     clock: Clock,
@@ -150,7 +150,7 @@ def configure(
     return configs, starts
 
 
-def bad_configuration(error: BaseException, place: Place) -> BadInput:
+def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
     """The failure where a configuration could not be read, with its file and what would mend it."""
     text = str(error)
     if _NO_CONFIGURATION.match(text):
@@ -176,7 +176,7 @@ def bad_configuration(error: BaseException, place: Place) -> BadInput:
     )
 
 
-def _configuration_file(error: BaseException, place: Place) -> str | None:
+def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
     """The file that the error names, else the only one that it can be about."""
     location = getattr(error, "location", None)
     if location:
@@ -186,7 +186,7 @@ def _configuration_file(error: BaseException, place: Place) -> str | None:
     return shown(present[0], place) if len(present) == 1 else None
 
 
-def shown(path: Path, place: Place) -> str:
+def shown(path: Path, place: ProjectPlace) -> str:
     """A path as the reader knows it: relative to the repository."""
     if path == place.repository:
         return "."
@@ -195,14 +195,14 @@ def shown(path: Path, place: Place) -> str:
     return str(path)
 
 
-def named(path: Path, place: Place) -> str:
+def named(path: Path, place: ProjectPlace) -> str:
     """A directory where "." would say nothing: the whole path, unless it is a copy's."""
     if place.own:
         return str(path)
     return "the repository's root" if path == place.repository else shown(path, place)
 
 
-def new_context(configs: dict[Path, Config], place: Place) -> Context:
+def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
     """A context that has read no model and no state yet.
 
     Raises:
@@ -240,7 +240,7 @@ def require_spark(context: Context) -> None:
 
 
 def open_state(
-    context: Context, place: Place, *, write: bool
+    context: Context, place: ProjectPlace, *, write: bool
 ) -> tuple[StateSync | None, StateFacts]:
     """The project's state, checked but never created or migrated.
 
@@ -324,7 +324,7 @@ def ask_spark_for_catalog(context: Context) -> str:
 
 
 def open_project(
-    place: Place,
+    place: ProjectPlace,
     *,
     write: bool,
     clock: Clock,
@@ -364,7 +364,7 @@ def open_project(
 
 
 def open_without_state(
-    place: Place,
+    place: ProjectPlace,
     *,
     clock: Clock,
     on_spark_start: Callable[[], None],

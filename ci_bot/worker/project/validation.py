@@ -23,7 +23,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.worker import compat
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import OpenProject, Place, StateFacts
+from ci_bot.worker.project.opening import OpenProject, ProjectPlace, StateFacts
 
 _PYSPARK = "3.5."
 _SHOWN = 5
@@ -50,14 +50,14 @@ def versions(found: Versions) -> ProjectCheck:
     return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
 
 
-def configuration(context: Any, place: Place) -> ProjectCheck:
+def configuration(context: Any, place: ProjectPlace) -> ProjectCheck:
     """A configuration that got as far as a context is valid."""
     gateway = context.selected_gateway or "the only one"
     names = ", ".join(opening.shown(path, place) for path in place.projects)
     return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
 
 
-def directories(place: Place) -> ProjectCheck:
+def directories(place: ProjectPlace) -> ProjectCheck:
     """Which of SQLMesh's directories hold anything; a project without models is worth a warning."""
     counts = dict.fromkeys(_DIRECTORIES, 0)
     for path in place.projects:
@@ -139,7 +139,7 @@ def state(context: Any, *, exists: bool, facts: StateFacts) -> ProjectCheck:
     return ProjectCheck(name="state", status="ok", message=shown)
 
 
-def of_project(opened: OpenProject, place: Place, found: Versions) -> list[ProjectCheck]:
+def of_project(opened: OpenProject, place: ProjectPlace, found: Versions) -> list[ProjectCheck]:
     """The parts that a review looks at, in the order in which they depend on each other."""
     context = opened.context
     suffix = suffix_target(context)

@@ -18,9 +18,9 @@ from ci_bot.worker.records.lease import (
     APPLY_WAITS_SECONDS,
     Lease,
     LeaseLostError,
+    LeaseReason,
     Leases,
-    Progress,
-    Reason,
+    Say,
 )
 from ci_bot.worker.records.lease_rows import RECLAIM, HeldByAnother, Holder
 
@@ -51,7 +51,7 @@ class Hold:
             item and (item.plan_id, item.finalized_ts, item.expiration_ts) for item in stored
         ]
 
-    def take(self, progress: Progress) -> None:
+    def take(self, progress: Say) -> None:
         """Takes the lease: at once or not at all, but a reclaim is waited for.
 
         Raises:
@@ -59,7 +59,7 @@ class Hold:
         """
         holder = Holder.of("apply", self._owner)
 
-        def on_end(_reason: Reason) -> None:
+        def on_end(_reason: LeaseReason) -> None:
             # What runs on Spark now would be waited for, and nobody wants it any more.
             cancel_spark_jobs()
 
@@ -87,7 +87,7 @@ class Hold:
         return self._lease.fencing if self._lease else 0
 
     @property
-    def ended(self) -> Reason | None:
+    def ended(self) -> LeaseReason | None:
         """Why the lease says that the work has to end."""
         return self._lease.reason if self._lease else None
 

@@ -29,8 +29,8 @@ from ci_bot.errors import Incomplete
 from ci_bot.worker import compat
 from ci_bot.worker.records.lease_rows import RECLAIM, Held, HeldByAnother, Holder, LeaseRows
 
-Reason = Literal["lease_lost", "stop_requested"]
-Progress = Callable[[str, str, int | None, int | None], None]
+LeaseReason = Literal["lease_lost", "stop_requested"]
+Say = Callable[[str, str, int | None, int | None], None]
 
 # How often somebody who waits says so in the log.
 _TELL_SECONDS = 15.0
@@ -97,7 +97,7 @@ class Leases:
         return cls(connection.create_engine_adapter(concurrent_tasks=2), **options)
 
     def acquire(
-        self, name: str, holder: Holder, *, on_end: Callable[[Reason], None] = lambda _: None
+        self, name: str, holder: Holder, *, on_end: Callable[[LeaseReason], None] = lambda _: None
     ) -> Lease:
         """Takes the lease `name`, if it is free, and keeps it alive until it is released.
 
@@ -139,9 +139,9 @@ class Leases:
         holder: Holder,
         *,
         seconds: float,
-        progress: Progress,
+        progress: Say,
         stop_applies: bool = False,
-        on_end: Callable[[Reason], None] = lambda _: None,
+        on_end: Callable[[LeaseReason], None] = lambda _: None,
     ) -> Lease:
         """`acquire`, but waits for whoever holds it.
 
@@ -191,7 +191,7 @@ class Leases:
 
 @contextmanager
 def for_cleanup(
-    context: Any, environment: str, owner: Owner, progress: Progress, **options: Any
+    context: Any, environment: str, owner: Owner, progress: Say, **options: Any
 ) -> Iterator[Lease]:
     """The lease of an environment that is removed: an apply that holds it is asked to stop.
 
@@ -231,7 +231,7 @@ class Lease:
         timing: Timing,
         monotonic: Callable[[], float],
         renewed: float,
-        on_end: Callable[[Reason], None],
+        on_end: Callable[[LeaseReason], None],
     ) -> None:
         self.name = name
         self.token = token
@@ -242,7 +242,7 @@ class Lease:
         # From before the request: the server's expiry is never earlier than ours.
         self._renewed = renewed
         self._on_end = on_end
-        self._ended: Reason | None = None
+        self._ended: LeaseReason | None = None
         self._release = threading.Lock()
         self._done = threading.Event()
         if rows is not None:
@@ -261,7 +261,7 @@ class Lease:
         self.release()
 
     @property
-    def reason(self) -> Reason | None:
+    def reason(self) -> LeaseReason | None:
         """Why the work has to stop; None while it may go on."""
         if self._rows is None:
             return None
@@ -334,7 +334,7 @@ class Lease:
             if self._ended is not None and not self._done.is_set():
                 self._tell(self._ended)
 
-    def _tell(self, reason: Reason) -> None:
+    def _tell(self, reason: LeaseReason) -> None:
         try:
             self._on_end(reason)
         except Exception as error:

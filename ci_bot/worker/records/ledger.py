@@ -1,4 +1,4 @@
-"""The bot's own record of every environment, beside SQLMesh's state (DESIGN 7).
+"""The bot's own record of every environment, beside SQLMesh's state.
 
 It is written before the first write of an apply, because an apply that dies leaves snapshots and
 tables but no environment record in SQLMesh's state; then only this row knows what to remove.
@@ -16,7 +16,7 @@ from ci_bot.contracts.base import Contract, Count, Name, Timestamp
 
 SCHEMA = "sqlmesh_ci_bot"
 VERSION = 1
-Phase = Literal[
+LedgerPhase = Literal[
     "applying",
     "promoted",  # built and promoted; views or data have not been looked at, or not to the end
     "applied",  # and its evidence was finished
@@ -59,7 +59,7 @@ class LedgerRow(Contract):
     pr_number: Count | None
     head_sha: Name | None
     plan_id: Name | None
-    phase: Phase
+    phase: LedgerPhase
     gateway: Name
     catalog: Name
     suffix_target: Name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.contracts.environment import EnvironmentName
-from ci_bot.contracts.messages import CleanupAsk, Owner
+from ci_bot.contracts.messages import CleanupRequest, Owner
 from ci_bot.errors import Refused
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerObject, LedgerRow
 from ci_bot.worker.warehouse import objects
@@ -88,7 +88,7 @@ def check(
 
 
 def claimed(
-    ask: CleanupAsk, context: Any, ledger: Ledger, row: LedgerRow | None, stored: Any | None
+    request: CleanupRequest, context: Any, ledger: Ledger, row: LedgerRow | None, stored: Any | None
 ) -> LedgerRow | None:
     """The row of an environment that a person claims, written, so that a cleanup which is cut off
     goes on as every other; None where there is nothing to claim.
@@ -97,12 +97,12 @@ def claimed(
     """
     now = times.iso(times.now_milliseconds())
     if row is not None:
-        taken = row.model_copy(update={"owner": ask.owner.name})
+        taken = row.model_copy(update={"owner": request.owner.name})
     elif stored is not None:
         taken = LedgerRow(
-            environment=ask.environment,
-            owner=ask.owner.name,
-            pr_number=ask.environment.number(ask.environment_prefix),
+            environment=request.environment,
+            owner=request.owner.name,
+            pr_number=request.environment.number(request.environment_prefix),
             head_sha=None,
             plan_id=None,
             phase="cleaning",

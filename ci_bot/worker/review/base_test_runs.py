@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.base_tests import BaseTests, TestName, TestOutcome
-from ci_bot.contracts.messages import BaseTestsAsk
+from ci_bot.contracts.messages import BaseTestsRequest
 from ci_bot.worker import compat
 from ci_bot.worker.process import search_path
 from ci_bot.worker.project import opening, unit_tests
 from ci_bot.worker.project.loading import load
-from ci_bot.worker.review.reviewing import Ports, place_of
+from ci_bot.worker.review.reviewing import ReviewPorts, place_of
 
 
-def base_tests(ask: BaseTestsAsk, ports: Ports) -> BaseTests:
+def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     """Runs the tests that are asked for, without state and without a plan.
 
     Raises:
         BadInput: the base branch's configuration cannot be read.
         NotLoaded: its project does not load.
     """
-    base = Path(ask.base_repository)
-    search_path.move(ask.workplace.python_path, Path(ask.workplace.repository), base)
-    place = place_of(ask, ask.projects, cache_name="base-tests", root=base)
+    base = Path(request.base_repository)
+    search_path.move(request.workplace.python_path, Path(request.workplace.repository), base)
+    place = place_of(request, request.projects, cache_name="base-tests", root=base)
     configs, _ = opening.configure(
         place, ports.on_spark_start, clock=ports.clock, read=compat.read_configs_without_state
     )
@@ -36,8 +36,8 @@ def base_tests(ask: BaseTestsAsk, ports: Ports) -> BaseTests:
     )
     compat.merge_nothing_from_state(context)
     load(context, ports.clock.phase("load"), place.repository)
-    ports.progress("tests", f"running {len(ask.tests)} unit tests on the base branch")
-    chosen = {name: _of(context, name, place.repository) for name in ask.tests}
+    ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
+    chosen = {name: _of(context, name, place.repository) for name in request.tests}
     check = unit_tests.run(
         context, [test for test in chosen.values() if test is not None], place.repository
     )

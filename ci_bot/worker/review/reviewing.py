@@ -18,17 +18,17 @@ import ci_bot
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
 from ci_bot.contracts.documents.report import Project, ReviewFacts
-from ci_bot.contracts.messages import ReviewAsk
+from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan
 from ci_bot.worker.plan.drift import Drift
-from ci_bot.worker.plan.planning import Interval, Planned, Wish
+from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.plan.stage_list import describe_stages
 from ci_bot.worker.process import load_trace
 from ci_bot.worker.project import baseline, checks, opening, validation
-from ci_bot.worker.project.opening import Clock, OpenProject, Place
+from ci_bot.worker.project.opening import Clock, OpenProject, ProjectPlace
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review.rule_inputs import rule_inputs
@@ -41,7 +41,7 @@ Report = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
-class Ports:
+class ReviewPorts:
     """What a review needs from its surroundings."""
 
     clock: Clock
@@ -50,23 +50,23 @@ class Ports:
 
 
 def place_of(
-    ask: Any, projects: list[str], cache_name: str = "", root: Path | None = None
-) -> Place:
+    request: Any, projects: list[str], cache_name: str = "", root: Path | None = None
+) -> ProjectPlace:
     """The directories of a run, from its request; `root` is another tree than the checkout's."""
-    workplace = ask.workplace
+    workplace = request.workplace
     cache = Path(workplace.cache_dir)
-    return Place(
+    return ProjectPlace(
         projects=tuple(Path(path) for path in projects),
         repository=root or Path(workplace.repository),
         cache_dir=cache / cache_name if cache_name else cache,
         scratch_dir=Path(workplace.scratch_dir),
-        gateway=ask.gateway,
+        gateway=request.gateway,
         own=workplace.own,
         python_path=tuple(workplace.python_path),
     )
 
 
-def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
+def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     """Plans the project against prod and describes what it found.
 
     Raises:
@@ -74,26 +74,26 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
         NotLoaded: the project does not load.
         SQLMeshError: SQLMesh refuses to plan it.
     """
-    opened = open_for_review(ask, ports)
+    opened = open_for_review(request, ports)
     context = opened.context
     names = Names(context.default_catalog, context.default_dialect)
-    repository = Path(ask.workplace.repository)
+    repository = Path(request.workplace.repository)
     clock = ports.clock
     ports.progress("plan", f"planning {len(context.models)} models against prod")
-    wish = Wish(
-        environment=ask.environment,
-        flags=ask.flags,
-        start=ask.start,
-        end=ask.end,
-        execution_time=ask.execution_time,
+    plan_request = PlanRequest(
+        environment=request.environment,
+        flags=request.flags,
+        start=request.start,
+        end=request.end,
+        execution_time=request.execution_time,
     )
     with clock.phase("plan"):
-        planned = _plan(opened, wish, repository)
-    facts = _Facts(opened, planned, names, repository, ask, clock, wish)
+        planned = _plan(opened, plan_request, repository)
+    facts = _Facts(opened, planned, names, repository, request, clock, plan_request)
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
-    place, stamp = place_of(ask, ask.projects), versions(opened)
+    place, stamp = place_of(request, request.projects), versions(opened)
     checked = checks.run_checks(
         context,
         planned,
@@ -101,11 +101,11 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
         repository,
         clock,
         project=validation.of_project(opened, place, stamp),
-        changed_files=ask.changed_files,
+        changed_files=request.changed_files,
     )
     with clock.phase("rules"):
         found = find(
-            rule_inputs(opened, planned, facts.drift, ask, config_before=opened.config_before)
+            rule_inputs(opened, planned, facts.drift, request, config_before=opened.config_before)
         )
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
@@ -116,7 +116,7 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
             dialect=context.default_dialect,
             models=len(context.models),
         ),
-        environment=ask.environment,
+        environment=request.environment,
         baseline=opened.baseline,
         prod_plan=merged,
         findings=found,
@@ -130,37 +130,41 @@ def review(ask: ReviewAsk, ports: Ports) -> ReviewFacts:
     )
 
 
-def open_for_review(ask: ReviewAsk, ports: Ports) -> OpenProject:
+def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
     """Opens the project on the baseline that was asked for. What `auto` means, the bot decides.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used.
         NotLoaded: the project does not load.
     """
-    place = place_of(ask, ask.projects)
-    if ask.baseline != "base-branch":
+    place = place_of(request, request.projects)
+    if request.baseline != "base-branch":
         return opening.open_project(
             place, write=False, clock=ports.clock, on_spark_start=ports.on_spark_start
         )
-    if ask.base_repository is None:
+    if request.base_repository is None:
         raise BadInput(
             "A review against the base branch needs the base commit, which the checkout lacks.",
             hint="Check out with `fetch-depth: 2`, so that the merge commit has its first parent.",
             reason_code="no_base",
         )
-    base = place_of(ask, ask.base_projects, cache_name="base", root=Path(ask.base_repository))
+    base = place_of(
+        request, request.base_projects, cache_name="base", root=Path(request.base_repository)
+    )
     execution = (
-        times.milliseconds(ask.execution_time) if ask.execution_time else times.now_milliseconds()
+        times.milliseconds(request.execution_time)
+        if request.execution_time
+        else times.now_milliseconds()
     )
     return baseline.open_on_base(
         place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start
     )
 
 
-def _plan(opened: OpenProject, wish: Wish, repository: Path) -> Planned | None:
+def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> Planned | None:
     """The plan; a failure where the base branch fails too is told together with the base's."""
     try:
-        return planning.plan_against_prod(opened.context, wish)
+        return planning.plan_against_prod(opened.context, plan_request)
     except SQLMeshError as error:
         if not opened.base_failures:
             raise
@@ -176,15 +180,17 @@ class _Facts:
     planned: Planned | None
     names: Names
     repository: Path
-    ask: ReviewAsk
+    request: ReviewRequest
     clock: Clock
-    wish: Wish
+    plan_request: PlanRequest
 
     @cached_property
     def drift(self) -> Drift:
         if self.planned is None:
             return Drift(None)
-        return Drift.of(self.planned, self.ask.changed_files, self.repository, load_trace.opened())
+        return Drift.of(
+            self.planned, self.request.changed_files, self.repository, load_trace.opened()
+        )
 
     def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""
@@ -238,7 +244,7 @@ class _Facts:
             "cost": self._cost(work),
             "short_window": short_window(
                 planned,
-                self.wish,
+                self.plan_request,
                 self._built,
                 self.names,
                 previews=compat.previews_forward_only(self.opened.context),
@@ -252,7 +258,7 @@ class _Facts:
         return parts
 
     def _cost(self, work: list[Backfill]) -> Cost:
-        price = self.ask.executor_hour_price
+        price = self.request.executor_hour_price
         if self.opened.baseline != "state":
             return history.estimate(work, [], hour_price=price)
         return history.of_work(work, self._ledger, hour_price=price)
@@ -280,7 +286,7 @@ class _Facts:
 
     def environment_now(self) -> str | None:
         """How the plan differs from what the environment holds already."""
-        stored = self.opened.context.state_reader.get_environment(self.ask.environment)
+        stored = self.opened.context.state_reader.get_environment(self.request.environment)
         if stored is None or self.opened.baseline != "state":
             return None
         held = {info.name: info.snapshot_id for info in stored.promoted_snapshots}
@@ -295,9 +301,9 @@ class _Facts:
         different = sum(held.get(name) != s_id for name, s_id in wanted.items())
         gone = len(held.keys() - wanted.keys())
         if not different and not gone:
-            return f"{self.ask.environment} already holds exactly this plan's models."
+            return f"{self.request.environment} already holds exactly this plan's models."
         return (
-            f"{self.ask.environment} exists: {different} of its views would change and {gone} "
+            f"{self.request.environment} exists: {different} of its views would change and {gone} "
             "would be removed."
         )
 
@@ -321,9 +327,9 @@ class _Facts:
         elif not self.opened.has_prod:
             notes.append("The state holds no prod environment yet: everything is new.")
         else:
-            stored = self.opened.context.state_reader.get_environment(self.ask.environment)
-            row = self._ledger.get(self.ask.environment)
-            refused = ownership.refusal(self.ask.environment, self.ask.owner, row, stored)
+            stored = self.opened.context.state_reader.get_environment(self.request.environment)
+            row = self._ledger.get(self.request.environment)
+            refused = ownership.refusal(self.request.environment, self.request.owner, row, stored)
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
         if self.opened.spark_started:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.messages import ReviewAsk
+from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.worker.plan.describe import change_type, statements
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Planned, category_of
@@ -20,7 +20,7 @@ def rule_inputs(
     opened: OpenProject,
     planned: Planned | None,
     drift: Drift,
-    ask: ReviewAsk,
+    request: ReviewRequest,
     *,
     config_before: ConfigFacts | None = None,
 ) -> RuleInputs:
@@ -30,7 +30,7 @@ def rule_inputs(
     in the configuration or a removed linter is a change all the same, and is found in the files.
     """
     context = opened.context
-    repository = Path(ask.workplace.repository)
+    repository = Path(request.workplace.repository)
     after: dict[str, Any] = dict(context.models)
     before = _models_before(opened, planned, after)
     kinds = {s.name: change_type(planned, s) for s in planned.changed} if planned else {}
@@ -39,16 +39,16 @@ def rule_inputs(
         before=before,
         after=after,
         repository=repository,
-        projects=tuple(_relative(Path(path), repository) for path in ask.projects),
+        projects=tuple(_relative(Path(path), repository) for path in request.projects),
         added=_named(kinds, "added"),
         removed=frozenset(removed),
         direct=_named(kinds, "direct"),
         indirect=_named(kinds, "indirect"),
         metadata=_named(kinds, "metadata"),
         categories={s.name: category_of(s) for s in planned.changed} if planned else {},
-        changed_files=tuple(ask.changed_files) if ask.changed_files is not None else None,
-        files_before=reading.before(ask.before_dir, ask.unread_files),
-        files_after=reading.after(ask.workplace, ask.unread_files),
+        changed_files=tuple(request.changed_files) if request.changed_files is not None else None,
+        files_before=reading.before(request.before_dir, request.unread_files),
+        files_after=reading.after(request.workplace, request.unread_files),
         config_before=config_before,
         config_after=ConfigFacts.of(context.config),
         statements=_statements(planned),

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ci_bot.contracts.messages import ScanAsk
+from ci_bot.contracts.messages import ScanRequest
 from ci_bot.contracts.scan import ScanFacts
 from ci_bot.worker.rules import (
     RuleInputs,
@@ -53,23 +53,23 @@ class FileInputs(RuleInputs):
         return found
 
 
-def scan(ask: ScanAsk, now: Callable[[], float]) -> ScanFacts:
+def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
     """Reads the changed files.
 
     Args:
         now: Monotonic seconds.
     """
     start = now()
-    repository = Path(ask.workplace.repository)
+    repository = Path(request.workplace.repository)
     inputs = FileInputs(
         before={},
         after={},
         repository=repository,
-        projects=tuple(_relative(Path(path), repository) for path in ask.projects),
+        projects=tuple(_relative(Path(path), repository) for path in request.projects),
         loaded=False,
-        changed_files=tuple(ask.changed_files),
-        files_before=before(ask.before_dir, ask.unread_files),
-        files_after=after(ask.workplace, ask.unread_files),
+        changed_files=tuple(request.changed_files),
+        files_before=before(request.before_dir, request.unread_files),
+        files_after=after(request.workplace, request.unread_files),
     )
     return ScanFacts(
         findings=find_in_files(inputs),

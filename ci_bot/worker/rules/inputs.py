@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_bot.worker.rules.config_facts import ConfigFacts
-from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.judging import JudgedEffect
 
 ReadFile = Callable[[str], bytes | None]
 
@@ -58,7 +58,7 @@ class RuleInputs:
     config_before: ConfigFacts | None = None
     config_after: ConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
-    judged: tuple[Judged, ...] | None = None
+    judged: tuple[JudgedEffect, ...] | None = None
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()

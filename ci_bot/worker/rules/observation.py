@@ -14,7 +14,7 @@ EVIDENCE_LENGTH = 1_000
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """One observation.
 
     Attributes:
@@ -43,16 +43,16 @@ class Sight:
         return self.severity or self.spec.severity
 
 
-def finding(sight: Sight, path: str | None, line: int | None) -> Finding:
-    """The contract's form of `sight`."""
+def finding(observation: Observation, path: str | None, line: int | None) -> Finding:
+    """The contract's form of `observation`."""
     return Finding(
-        rule=sight.spec.id,
-        severity=sight.weight,
-        model=getattr(sight.model, "fqn", sight.model_name),
+        rule=observation.spec.id,
+        severity=observation.weight,
+        model=getattr(observation.model, "fqn", observation.model_name),
         path=path,
         line=line,
-        evidence=shortened(hide(sight.evidence), EVIDENCE_LENGTH),
-        clears_when=shortened(sight.clears, EVIDENCE_LENGTH),
+        evidence=shortened(hide(observation.evidence), EVIDENCE_LENGTH),
+        clears_when=shortened(observation.clears, EVIDENCE_LENGTH),
     )
 
 

@@ -1,4 +1,5 @@
-"""The catalogue of rules: one entry per id, with its default severity and its page."""
+"""The catalogue of rules: one entry per id, with its default severity; its page is
+`docs/rules/<id>.md`."""
 
 from __future__ import annotations
 
@@ -21,11 +22,6 @@ class RuleSpec:
     title: str
     severity: Severity
     scope: Scope
-
-    @property
-    def page(self) -> str:
-        """The page of the rule, relative to the package."""
-        return f"docs/rules/{self.id}.md"
 
 
 SPECS: dict[str, RuleSpec] = {}

@@ -22,7 +22,7 @@ from ci_bot.worker.rules.files import (
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models import MODEL_RULES
 from ci_bot.worker.rules.models.base import ProjectView
-from ci_bot.worker.rules.observation import Sight, finding
+from ci_bot.worker.rules.observation import Observation, finding
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import CRASHED
@@ -61,9 +61,9 @@ def find_in_statements(inputs: RuleInputs) -> list[Finding]:
     return _findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
 
 
-def _findings(sights: Iterable[Sight], inputs: RuleInputs) -> list[Finding]:
+def _findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
     texts: dict[str, str | None] = {}
-    found = [_placed(sight, inputs, texts) for sight in list(sights)]
+    found = [_placed(observation, inputs, texts) for observation in list(observations)]
     unique = {(f.rule, f.model, f.path, f.line, f.evidence): f for f in found}
     every = sorted(
         unique.values(),
@@ -93,23 +93,23 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     return [*(f for f in found if id(f) not in left_out), told]
 
 
-def _in_files(inputs: RuleInputs, rules: Sequence[ProjectRule]) -> Iterator[Sight]:
+def _in_files(inputs: RuleInputs, rules: Sequence[ProjectRule]) -> Iterator[Observation]:
     for path in inputs.changed_files or ():
         alone = replace(inputs, changed_files=(path,))
         for rule in rules:
-            for sight in _safely(partial(rule, alone), _name(rule), None):
-                if sight.spec is CRASHED:
-                    yield replace(sight, severity="high", path=path, line=1)
+            for observation in _safely(partial(rule, alone), _name(rule), None):
+                if observation.spec is CRASHED:
+                    yield replace(observation, severity="high", path=path, line=1)
                 else:
-                    yield sight
+                    yield observation
 
 
-def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Sight]:
+def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Observation]:
     for rule in rules:
         yield from _safely(partial(rule, inputs), _name(rule), None)
 
 
-def _all(inputs: RuleInputs) -> Iterator[Sight]:
+def _all(inputs: RuleInputs) -> Iterator[Observation]:
     queries = Queries()
     yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES, statements), inputs)
     changed = list(_safely_pairs(inputs, queries))
@@ -128,7 +128,7 @@ def _safely_pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Any]:
         yield from pairs(inputs, queries)
 
 
-def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> Iterator[Sight]:
+def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> Iterator[Observation]:
     if not inputs.loaded:
         return
     now = ProjectView(
@@ -148,14 +148,16 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
             continue
         new, old = rule_type(now), rule_type(then)
         for before, after in touched(inputs, changed):
-            sights = list(_safely(partial(new.see, after), rule_type.spec.id, after))
-            if sights and before is not None:
+            observations = list(_safely(partial(new.see, after), rule_type.spec.id, after))
+            if observations and before is not None:
                 known = {
-                    sight.evidence
-                    for sight in _safely(partial(old.see, before), rule_type.spec.id, before)
+                    observation.evidence
+                    for observation in _safely(partial(old.see, before), rule_type.spec.id, before)
                 }
-                sights = [sight for sight in sights if sight.evidence not in known]
-            yield from sights
+                observations = [
+                    observation for observation in observations if observation.evidence not in known
+                ]
+            yield from observations
     for before, after in touched(inputs, changed):
         if before is None:
             yield from _safely(
@@ -171,12 +173,14 @@ def _name(rule: Callable[..., Any]) -> str:
     return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}"
 
 
-def _safely(run: Callable[[], Iterable[Sight] | None], name: str, model: Any) -> list[Sight]:
+def _safely(
+    run: Callable[[], Iterable[Observation] | None], name: str, model: Any
+) -> list[Observation]:
     try:
         return list(run() or ())
     except Exception as error:  # the project's own code runs in here, and may raise anything
         return [
-            Sight(
+            Observation(
                 CRASHED,
                 f"{name} could not look at this: {type(error).__name__}.",
                 "nothing to do; please report it with the model's definition",
@@ -185,18 +189,18 @@ def _safely(run: Callable[[], Iterable[Sight] | None], name: str, model: Any) ->
         ]
 
 
-def _placed(sight: Sight, inputs: RuleInputs, texts: dict[str, str | None]) -> Finding:
-    path, line = sight.path, sight.line
-    if path is None and sight.model is not None:
-        path = inputs.path_of(sight.model)
+def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str | None]) -> Finding:
+    path, line = observation.path, observation.line
+    if path is None and observation.model is not None:
+        path = inputs.path_of(observation.model)
         if path is None:
-            twin = inputs.after.get(sight.model.fqn)
+            twin = inputs.after.get(observation.model.fqn)
             path = inputs.path_of(twin) if twin is not None else None
     if path is not None and line is None:
         if path not in texts:
             texts[path] = inputs.text_after(path)
         text = texts[path]
         if text is not None:
-            name = sight.model.name if sight.model is not None else None
-            line = line_of(text, sight.anchors, name)
-    return finding(replace(sight), path, line)
+            name = observation.model.name if observation.model is not None else None
+            line = line_of(text, observation.anchors, name)
+    return finding(replace(observation), path, line)

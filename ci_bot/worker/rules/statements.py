@@ -8,12 +8,12 @@ from typing import Any
 
 from ci_bot.contracts.documents.plan import Severity
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.queries import Queries
-from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.plan_statements import judge_models
 
 STATEMENT = rule(
@@ -39,7 +39,7 @@ def model_statements(model: Any) -> Iterator[tuple[str, str]]:
             yield when, item.sql
 
 
-def statements(inputs: RuleInputs) -> Iterator[Sight]:
+def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """What the statements of changed models, and those around every plan, do to others."""
     for item in _judged(inputs):
         if not item.standing:
@@ -48,7 +48,7 @@ def statements(inputs: RuleInputs) -> Iterator[Sight]:
             yield _standing(item, inputs)
 
 
-def _judged(inputs: RuleInputs) -> tuple[Judged, ...]:
+def _judged(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
     if inputs.judged is not None:
         return inputs.judged
     if not inputs.loaded:
@@ -58,7 +58,7 @@ def _judged(inputs: RuleInputs) -> tuple[Judged, ...]:
     return tuple(judge_models(after_and_before, inputs.default_dialect))
 
 
-def _new(item: Judged, inputs: RuleInputs) -> Sight:
+def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
     slot = item.statement.slot
     severity: Severity = item.severity
     told = f"New or changed in {slot}: it {item.said}."
@@ -75,7 +75,7 @@ def _new(item: Judged, inputs: RuleInputs) -> Sight:
             "caught up."
         )
     code = item.effect.action == "code"
-    return _sight(
+    return _observation(
         CODE if code else STATEMENT,
         told,
         "the program is no longer called, or its owner runs it outside of the models"
@@ -87,8 +87,8 @@ def _new(item: Judged, inputs: RuleInputs) -> Sight:
     )
 
 
-def _standing(item: Judged, inputs: RuleInputs) -> Sight:
-    return _sight(
+def _standing(item: JudgedEffect, inputs: RuleInputs) -> Observation:
+    return _observation(
         STANDING,
         f"In {item.statement.slot}, as in prod already: it {item.said}.",
         "nothing to do; it is not this change's doing, but it runs when a PR environment is built",
@@ -98,15 +98,15 @@ def _standing(item: Judged, inputs: RuleInputs) -> Sight:
     )
 
 
-def _sight(
-    spec: Any, told: str, clears: str, severity: Severity, item: Judged, inputs: RuleInputs
-) -> Sight:
+def _observation(
+    spec: Any, told: str, clears: str, severity: Severity, item: JudgedEffect, inputs: RuleInputs
+) -> Observation:
     name = item.statement.model
     model = inputs.after.get(name) if name is not None else None
     words = item.statement.source.split()
     anchors = (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
     path, line = (None, None) if name is not None else around(inputs, item.statement.source)
-    return Sight(
+    return Observation(
         spec,
         told,
         clears,

@@ -60,7 +60,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedEffect:
     """Something that a statement does and that is worth a reader's attention.
 
     Attributes:
@@ -80,7 +80,7 @@ class Judged:
 Deed = tuple[str, str, str, str | None]
 
 
-def judged(statements: Iterable[Statement], own: Own) -> Iterator[Judged]:
+def judged(statements: Iterable[Statement], own: Own) -> Iterator[JudgedEffect]:
     """What the statements of one place do outside the environment's own objects, or to them."""
     temporary: set[Name] = set()
     for statement in statements:
@@ -91,7 +91,7 @@ def judged(statements: Iterable[Statement], own: Own) -> Iterator[Judged]:
             if statement.text is None and statement.part:
                 severity = "medium"  # SQLMesh lets nothing but a query, or an expression, in here
             if severity is not None:
-                yield Judged(statement, effect, severity, own.environment, said(effect, own))
+                yield JudgedEffect(statement, effect, severity, own.environment, said(effect, own))
 
 
 def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
@@ -104,7 +104,7 @@ def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
     }
 
 
-def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[Judged]:
+def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[JudgedEffect]:
     """What stands literally in a place, writes elsewhere, and is in no rendering of it.
 
     Args:
@@ -115,10 +115,10 @@ def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[
             told = deeds([replace(statement, literal=(effect,))], own)
             elsewhere = effect.target != THIS_MODEL and weight(effect, own) == "blocker"
             if elsewhere and not told & done:
-                yield Judged(statement, effect, "blocker", own.environment, said(effect, own))
+                yield JudgedEffect(statement, effect, "blocker", own.environment, said(effect, own))
 
 
-def key(item: Judged) -> tuple[str, str]:
+def key(item: JudgedEffect) -> tuple[str, str]:
     """What two deeds must have in common to be the same one.
 
     A query may change while the call in it stays; a statement is one thing.

@@ -14,12 +14,20 @@ from ci_bot.errors import Refused
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.statements import parts, rendered, sites
 from ci_bot.worker.statements.effects import Own
-from ci_bot.worker.statements.judging import Deed, Judged, Statement, deeds, hidden, judged, key
+from ci_bot.worker.statements.judging import (
+    Deed,
+    JudgedEffect,
+    Statement,
+    deeds,
+    hidden,
+    judged,
+    key,
+)
 from ci_bot.worker.statements.sites import Site
 from ci_bot.worker.words.names import Names
 
 
-def judge_plan(context: Any, planned: Planned) -> list[Judged]:
+def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
     """What the statements that this plan would execute do outside the environment, or to it.
 
     Each statement is rendered for the pull request's environment, and for prod, where a merge would
@@ -28,7 +36,7 @@ def judge_plan(context: Any, planned: Planned) -> list[Judged]:
     """
     diff = planned.plan.context_diff
     both = sites.of_plan(context, planned)
-    found: list[Judged] = []
+    found: list[JudgedEffect] = []
     for snapshot in planned.changed:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
         found += _of_node(snapshot.node, old.node if old is not None else None, both)
@@ -37,7 +45,7 @@ def judge_plan(context: Any, planned: Planned) -> list[Judged]:
     return [*found, *_judged(now, then, attrgetter("own"), both)]
 
 
-def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[Judged]:
+def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedEffect]:
     """The same without a plan, for (model, model of prod or None): names stay the project's."""
     return [
         item
@@ -72,7 +80,7 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
             )
 
 
-def _of_node(node: Any, old: Any, where: Sequence[Site]) -> list[Judged]:
+def _of_node(node: Any, old: Any, where: Sequence[Site]) -> list[JudgedEffect]:
     """One model or audit. Names of environments do not reach its query: one rendering is enough."""
 
     def read(of: Any, site: Site) -> Iterator[Statement]:
@@ -95,13 +103,13 @@ def _judged(
     then: Callable[[Site], Iterable[Statement]],
     own: Callable[[Site], Own],
     where: Sequence[Site],
-) -> list[Judged]:
+) -> list[JudgedEffect]:
     """What of `now` is worth telling, in each environment; what two do is told once.
 
     What is own, and prod's side, `then`, are looked at only where something is done: there are
     projects of thousands of models, and most have no statements.
     """
-    found: list[Judged] = []
+    found: list[JudgedEffect] = []
     literal: list[Statement] = []
     done: set[Deed] = set()
     for site in where:
@@ -123,7 +131,9 @@ def _sorted(statements: Iterable[Statement]) -> tuple[list[Statement], list[Stat
     return [s for s in every if s.literal is None], [s for s in every if s.literal is not None]
 
 
-def _marked(items: Iterable[Judged], known: Callable[[], set[tuple[str, str]]]) -> list[Judged]:
+def _marked(
+    items: Iterable[JudgedEffect], known: Callable[[], set[tuple[str, str]]]
+) -> list[JudgedEffect]:
     """The same, with what prod's version of the project does already marked as standing."""
     found = list(items)
     try:
@@ -143,9 +153,9 @@ def _written(then: Callable[[Site], Iterable[Statement]], site: Site) -> set[tup
     return {(statement.slot, statement.source) for statement in _sorted(then(site))[1]}
 
 
-def _once(found: Iterable[Judged]) -> list[Judged]:
+def _once(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
     """The same deed of the same place is told once, however often it is rendered."""
-    kept: dict[Any, Judged] = {}
+    kept: dict[Any, JudgedEffect] = {}
     for item in found:
         effect = item.effect
         target = effect.target if item.severity == "blocker" else None

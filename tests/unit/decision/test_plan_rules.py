@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import ci_bot
 from ci_bot.bot.decision import BotFacts, Limits
-from ci_bot.bot.decision.pages import page_of
 from ci_bot.contracts.documents.plan import (
     AuditsCheck,
     Gap,
@@ -531,16 +527,3 @@ def test_matrix__gaps_of_prod() -> None:
     plan = ProdPlan(changes=0, backfill=[], would_fail=False, gaps=[gap])
 
     assert weights(judged(prod_plan=plan)) == {"prod-gaps": "medium"}
-
-
-@pytest.mark.parametrize(
-    ("rule", "page"),
-    [
-        ("R04-column-dropped", "docs/rules/R04.md"),
-        ("metadata-only", "docs/rules/matrix.md"),
-        ("removed-audit", "docs/rules/removed-audit.md"),
-    ],
-)
-def test_page__exists(rule: str, page: str) -> None:
-    assert page_of(rule) == page
-    assert (Path(ci_bot.__file__).parent / page).is_file()

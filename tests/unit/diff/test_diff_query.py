@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.worker.apply.diff.layout import lay_out
-from ci_bot.worker.apply.diff.query import COUNTS, Query, build, table_name
+from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.apply.diff.spec import SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
@@ -20,7 +20,7 @@ NAMES = st.text(
 )
 
 
-def query(columns: list[tuple[str, str]], keys: list[str], **options: object) -> Query:
+def query(columns: list[tuple[str, str]], keys: list[str], **options: object) -> DiffQuery:
     given = {"prod": "`p`", "pr": "`q`", "decimals": 3, "rows_per_key": 32} | options
     return build(lay_out(columns, columns, keys), **given)  # type: ignore[arg-type]
 

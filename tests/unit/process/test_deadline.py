@@ -12,7 +12,7 @@ from ci_bot.bot.cage.watch.deadline import REPORT_SECONDS, Deadline, no_deadline
 from ci_bot.bot.cage.workspace import private_workspace
 from ci_bot.bot.github.patience import time_for_github
 from ci_bot.errors import TimedOut
-from tests.in_process import Clock, Machine
+from tests.in_process import Clock, RunnerMachine
 
 
 def after(clock: Clock, seconds: float) -> Deadline:
@@ -45,7 +45,7 @@ def test_deadline__that_is_none__never_comes() -> None:
 
 def test_github__is_asked_for_as_long_as_the_report_may_take(tmp_path: Path) -> None:
     clock = Clock()
-    machine = Machine(api_url="", repository="", token="", home=tmp_path, clock=clock)
+    machine = RunnerMachine(api_url="", repository="", token="", home=tmp_path, clock=clock)
     around, _ = machine.surroundings({})
     patience = time_for_github(around, after(clock, 60))
     patience.sleep(50)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage.git.repository import Blob, ChangedFile, Git, without_credentials
+from ci_bot.bot.cage.git.repository import Blob, Git, GitFile, without_credentials
 from ci_bot.bot.cage.user import Identity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository
@@ -70,9 +70,9 @@ def test_base_of_merge__shallow_checkout(repository: Repository, ground: Path, d
 def test_changed_files__between_base_and_merge(reads: Git) -> None:
     merge = reads.head()
     assert reads.changed_files(reads.base_of_merge(merge), merge) == [
-        ChangedFile("M", "models/a.sql"),
-        ChangedFile("D", "models/b.sql"),
-        ChangedFile("A", "models/c.sql"),
+        GitFile("M", "models/a.sql"),
+        GitFile("D", "models/b.sql"),
+        GitFile("A", "models/c.sql"),
     ]
 
 

@@ -27,11 +27,11 @@ from ci_bot.contracts.documents.plan import (
 from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import (
     ANSWER,
-    ApplyAsk,
-    CleanupAsk,
+    ApplyRequest,
+    CleanupRequest,
     FailedAnswer,
     Owner,
-    ReviewAsk,
+    ReviewRequest,
     Workplace,
 )
 from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
@@ -45,10 +45,10 @@ COMMON: dict[str, Any] = {
     "owner": Owner(name="org/repo", pr_number=7),
     "environment": "pr_7",
 }
-REVIEW = ReviewAsk(**COMMON)
-APPLY = ApplyAsk(**COMMON, plan_id=PLAN[:12])
-WHOLE_APPLY = ApplyAsk(**COMMON, plan_id=PLAN)
-CLEANUP = CleanupAsk(**COMMON)
+REVIEW = ReviewRequest(**COMMON)
+APPLY = ApplyRequest(**COMMON, plan_id=PLAN[:12])
+WHOLE_APPLY = ApplyRequest(**COMMON, plan_id=PLAN)
+CLEANUP = CleanupRequest(**COMMON)
 FAILED = FailedAnswer(
     failure=Failure(stage="load", reason_code="failed", exit_code=2, message="No such file.")
 )

@@ -14,10 +14,17 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.cage.watch.progress import ProgressReader
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.messages import ASK, CleanupAsk, FailedAnswer, Owner, Progress, Workplace
+from ci_bot.contracts.messages import (
+    REQUEST,
+    CleanupRequest,
+    FailedAnswer,
+    Owner,
+    Progress,
+    Workplace,
+)
 from ci_bot.worker.process.channel import PROGRESS_BYTES, Channel
 
-ASKED = CleanupAsk(
+ASKED = CleanupRequest(
     projects=["."] * 3,
     workplace=Workplace(repository="/r" * 400, cache_dir="/c", scratch_dir="/s"),
     owner=Owner(name="org/repo"),
@@ -33,7 +40,7 @@ class Line:
         self.answer = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
-        self.request.write(ASK.dump_json(ASKED))
+        self.request.write(REQUEST.dump_json(ASKED))
         self.request.flush()
         self.channel = Channel(
             request=self.request.fileno(), answer=self.answer.fileno(), progress=self.writer

@@ -12,9 +12,9 @@ from ci_bot.bot.comment.text import filters
 from ci_bot.bot.comment.text.templating import (
     environment,
     finalize,
-    find_templates,
     templates_directory,
 )
+from ci_bot.bot.resources import find
 from ci_bot.contracts.documents.comment import Phase
 
 NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
@@ -89,12 +89,12 @@ def test_finalize__floats_and_other_types_are_data() -> None:
     assert finalize(["@a"]) == "`['@a']`"
 
 
-def test_find_templates__the_installed_ones_come_first(tmp_path: Path) -> None:
+def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:
     package, checkout = tmp_path / "site" / "ci_bot", tmp_path / "checkout"
     package.mkdir(parents=True)
-    assert find_templates(package, checkout) == checkout / "templates"
+    assert find(package, checkout, "templates") == checkout / "templates"
     (package / "templates").mkdir()
-    assert find_templates(package, checkout) == package / "templates"
+    assert find(package, checkout, "templates") == package / "templates"
 
 
 def test_templates__are_found_in_a_checkout() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
 from ci_bot.worker.rules.files.credentials import credential_in
 from ci_bot.worker.statements.effects import Own
-from ci_bot.worker.statements.judging import Judged, Statement, judged
+from ci_bot.worker.statements.judging import JudgedEffect, Statement, judged
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
 
@@ -481,7 +481,7 @@ def test_configuration__that_does_not_parse_is_left_to_the_load() -> None:
 # -------------------------------------------------------------------- statements and audits
 
 
-def around(sql: str, *, standing: bool = False) -> tuple[Judged, ...]:
+def around(sql: str, *, standing: bool = False) -> tuple[JudgedEffect, ...]:
     """What a before_all statement does to others, for an environment with a schema of its own."""
     own = Own("pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")}))
     statement = Statement("before_all", None, sql, sql, "spark")

@@ -405,7 +405,7 @@ def test_text__that_is_no_sql__is_passed_over(text: str) -> None:
 def test_text__of_the_projects_own_files__stays_quiet() -> None:
     """Every model of the demo and of the test projects."""
     root = Path(__file__).parents[3]
-    models = [*root.glob("ci_bot/demo/**/*.sql"), *root.glob("tests/security/probe/**/*.sql")]
+    models = [*root.glob("examples/**/*.sql"), *root.glob("tests/security/probe/**/*.sql")]
 
     assert models
     assert [file for file in models if seen(file.read_text("utf-8"))] == []

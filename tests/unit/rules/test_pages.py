@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-import ci_bot
 from ci_bot.worker.rules import SPECS
+from tests.conftest import REPOSITORY
 from tests.unit.rules.world import change, seen
 
-PAGES = Path(ci_bot.__file__).parent / "docs" / "rules"
+PAGES = REPOSITORY / "docs" / "rules"
 SECTIONS = ("## Fires", "## Stays quiet", "## How to clear it")
 # These need more than one model's text; their own tests run them.
 ELSEWHERE = {

@@ -41,7 +41,7 @@ class Blob:
 
 
 @dataclass(frozen=True)
-class ChangedFile:
+class GitFile:
     """One file of a diff.
 
     Attributes:
@@ -156,7 +156,7 @@ class Git:
                 reason_code="base_commit_missing",
             )
 
-    def changed_files(self, base: str, head: str) -> list[ChangedFile]:
+    def changed_files(self, base: str, head: str) -> list[GitFile]:
         """The files in which the trees of two commits differ; renames count as both.
 
         Raises:
@@ -164,7 +164,7 @@ class Git:
         """
         options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
         command = ["diff-tree", *options, _sha(base), _sha(head), "--"]
-        found: list[ChangedFile] = []
+        found: list[GitFile] = []
         with self._program.stream(command) as stream:
             parts = stream.parts(b"\0")
             for facts, path in zip(parts, parts, strict=True):
@@ -280,10 +280,10 @@ class Git:
         return sha if done.returncode == 0 and _SHA.fullmatch(sha) else None
 
 
-def _changed(facts: bytes, path: bytes) -> ChangedFile:
+def _changed(facts: bytes, path: bytes) -> GitFile:
     """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
     old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
-    return ChangedFile(
+    return GitFile(
         status[:1],
         path.decode("utf-8", "replace"),
         before=_blob(old_mode, old),

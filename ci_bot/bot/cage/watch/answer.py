@@ -22,19 +22,19 @@ from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
     ANSWER,
     AnyAnswer,
-    AnyAsk,
-    ApplyAsk,
-    CleanupAsk,
+    AnyRequest,
+    ApplyRequest,
+    CleanupRequest,
     FailedAnswer,
-    ReviewAsk,
-    SweepAsk,
+    ReviewRequest,
+    SweepRequest,
 )
 from ci_bot.contracts.plan_identity import whole_id
 from ci_bot.contracts.reasons import of_a_result, of_the_worker
 from ci_bot.contracts.scan import ScanFacts
 
-Ask = AnyAsk
-Answer = AnyAnswer
+WorkerRequest = AnyRequest
+WorkerAnswer = AnyAnswer
 
 Told = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
 
@@ -48,8 +48,8 @@ class AnswerRefusedError(Exception):
     """Why an answer is not believed, as the end of a sentence."""
 
 
-def read_answer(raw: bytes, ask: Ask) -> Answer:
-    """The worker's answer to `ask`.
+def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
+    """The worker's answer to `request`.
 
     Raises:
         AnswerRefusedError: Nothing of it is to be used.
@@ -61,11 +61,11 @@ def read_answer(raw: bytes, ask: Ask) -> Answer:
         raise AnswerRefusedError(f"it does not fit the contract ({_first(error)})") from None
     except RecursionError:
         raise AnswerRefusedError("it is nested too deeply") from None
-    check_subject(answer, ask)
+    check_subject(answer, request)
     return with_known_reasons(answer)
 
 
-def with_known_reasons(answer: Answer) -> Answer:
+def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
     """`answer` with no reason code that is a word of the worker's own making."""
     if isinstance(answer, SweepDocument):
         cleanups = [_with_known_reason(document) for document in answer.cleanups]
@@ -120,28 +120,31 @@ def check_json(raw: bytes) -> None:
         raise AnswerRefusedError("it is not JSON") from None
 
 
-def check_subject(answer: Answer, ask: Ask) -> None:
+def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
     """Refuse what is about something else than was asked."""
     if isinstance(answer, FailedAnswer):
         _check_failure(answer.failure)
         return
-    if answer.activity != ask.activity:
-        raise AnswerRefusedError(f"it is about a {answer.activity}, not a {ask.activity}")
-    if isinstance(answer, SweepDocument) and isinstance(ask, SweepAsk):
-        _check_sweep(answer, ask)
+    if answer.activity != request.activity:
+        raise AnswerRefusedError(f"it is about a {answer.activity}, not a {request.activity}")
+    if isinstance(answer, SweepDocument) and isinstance(request, SweepRequest):
+        _check_sweep(answer, request)
         return
     if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | SweepDocument | DoctorDocument):
         return  # about no environment in particular, and there is nothing in it to be believed
-    if isinstance(ask, ReviewAsk | ApplyAsk | CleanupAsk) and answer.environment != ask.environment:
+    if (
+        isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest)
+        and answer.environment != request.environment
+    ):
         raise AnswerRefusedError("it is about another environment")
-    if isinstance(answer, ReviewFacts) and isinstance(ask, ReviewAsk):
-        if answer.identity is not None and answer.identity.environment != ask.environment:
+    if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
+        if answer.identity is not None and answer.identity.environment != request.environment:
             raise AnswerRefusedError("its plan is for another environment")
-        if ask.baseline == "base-branch" and answer.baseline != "base-branch":
+        if request.baseline == "base-branch" and answer.baseline != "base-branch":
             raise AnswerRefusedError("it compares with another baseline")
-    if isinstance(answer, ApplyDocument) and isinstance(ask, ApplyAsk):
+    if isinstance(answer, ApplyDocument) and isinstance(request, ApplyRequest):
         done = answer.result in ("applied", "nothing_to_apply")
-        if done and ask.plan_id and not _is_of(answer, ask.plan_id):
+        if done and request.plan_id and not _is_of(answer, request.plan_id):
             raise AnswerRefusedError("it is about another plan")
     if answer.failure is not None:
         _check_failure(answer.failure)
@@ -155,8 +158,8 @@ def _is_of(answer: ApplyDocument, asked: str) -> bool:
     return answer.plan_id.startswith(asked.lower())
 
 
-def _check_sweep(answer: SweepDocument, ask: SweepAsk) -> None:
-    asked = {target.environment for target in ask.targets}
+def _check_sweep(answer: SweepDocument, request: SweepRequest) -> None:
+    asked = {target.environment for target in request.targets}
     told = [document.environment for document in answer.cleanups]
     if len(set(told)) != len(told) or not asked.issuperset(told):
         raise AnswerRefusedError("it is about another environment")

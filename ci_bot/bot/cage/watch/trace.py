@@ -1,7 +1,8 @@
 """What a caged process has opened, imported or run of the checkout, as it says itself, at once.
 
-The other end is `worker/load_trace.py`. Code that runs later can add names, but it cannot take back
-what was said before it ran; so the first changed file of a pull request is always on the list.
+The other end is `worker/process/load_trace.py`. Code that runs later can add names, but it cannot
+take back what was said before it ran; so the first changed file of a pull request is always on the
+list.
 What cannot be understood, and what is too much, makes the list one that is not known.
 """
 

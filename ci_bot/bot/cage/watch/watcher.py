@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from ci_bot.bot.cage.launch import Limits
+from ci_bot.bot.cage.launch import WorkerLimits
 from ci_bot.bot.cage.watch.family import Family
 from ci_bot.bot.cage.watch.log import LogReader
 from ci_bot.bot.cage.watch.progress import ProgressReader
@@ -64,7 +64,7 @@ class Watcher:
 
     process: subprocess.Popen[bytes]
     family: Family
-    limits: Limits
+    limits: WorkerLimits
     beside: subprocess.Popen[bytes] | None
     log_pipe: int
     progress_pipe: int

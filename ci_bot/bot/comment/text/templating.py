@@ -8,9 +8,7 @@ way around it, joining strings inside an expression, is forbidden by a test over
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined
@@ -19,6 +17,7 @@ from markupsafe import Markup
 
 from ci_bot.bot.comment.text import filters, markdown
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
+from ci_bot.bot.resources import resource
 
 
 def finalize(value: Any) -> Any:
@@ -28,15 +27,9 @@ def finalize(value: Any) -> Any:
     return markdown.cell(str(value))
 
 
-def find_templates(package: Traversable, checkout: Path) -> Traversable:
-    """The directory inside the installed package, or else the one at the root of a checkout."""
-    packaged = package / "templates"
-    return packaged if packaged.is_dir() else checkout / "templates"
-
-
 def templates_directory() -> Traversable:
     """Where this installation's templates are."""
-    return find_templates(files("ci_bot"), Path(__file__).parents[4])
+    return resource("templates")
 
 
 def _load(name: str) -> str | None:

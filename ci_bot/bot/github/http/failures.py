@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ci_bot.bot.github.http.network import Kind as Network
-from ci_bot.bot.github.http.retry import UNAUTHORIZED, Failure, classify
+from ci_bot.bot.github.http.retry import UNAUTHORIZED, RequestFailure, classify
 from ci_bot.bot.github.port import NotFound, Rejected
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
 
@@ -39,7 +39,7 @@ _SETTINGS: dict[Network, tuple[str, str]] = {
 
 
 def to_error(  # noqa: PLR0911 - one return per kind of failure
-    failure: Failure, *, doing: str, needs: str, host: str, until: float | None = None
+    failure: RequestFailure, *, doing: str, needs: str, host: str, until: float | None = None
 ) -> BotError:
     """The error for a request that is given up.
 

@@ -28,7 +28,7 @@ _RATE_LIMIT_WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class RateLimits:
     """How patient a client is. All times are seconds.
 
     Attributes:
@@ -51,15 +51,15 @@ class Limits:
     between_writes: float = 1.0
 
 
-PATIENT = Limits()
+PATIENT = RateLimits()
 # For the last seconds of a cancelled run: the runner gives 7.5 of them.
-HURRIED = Limits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
+HURRIED = RateLimits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
 
 Kind = Literal["broken", "limited", "final"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
+class RequestFailure:
     """An answer that is no success, or no answer at all (`status` is None then).
 
     `headers` have lower-case names. `message` is GitHub's, or the network error's. `network` says
@@ -81,13 +81,13 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Stop:
+class GiveUp:
     """Give up. `until` is the moment (epoch seconds) at which GitHub takes requests again."""
 
     until: float | None = None
 
 
-def classify(failure: Failure) -> Kind:
+def classify(failure: RequestFailure) -> Kind:
     """What kind of failure this is.
 
     `broken`: the server or the network; whether the request was carried out is not known.
@@ -109,8 +109,14 @@ def classify(failure: Failure) -> Kind:
 
 
 def decide(
-    failure: Failure, *, tries: int, spent: float, now: float, jitter: float, limits: Limits
-) -> Again | Stop:
+    failure: RequestFailure,
+    *,
+    tries: int,
+    spent: float,
+    now: float,
+    jitter: float,
+    limits: RateLimits,
+) -> Again | GiveUp:
     """Whether to send a failed request again.
 
     Args:
@@ -123,17 +129,17 @@ def decide(
     """
     kind = classify(failure)
     if kind == "final":
-        return Stop()
+        return GiveUp()
     wait = asked = _asked_wait(failure, now)
     if wait is None:
         step = limits.secondary_wait if kind == "limited" else limits.first_wait
         wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
     if tries >= limits.tries or wait > limits.longest_wait or spent + wait > limits.budget:
-        return Stop(None if asked is None else now + asked)
+        return GiveUp(None if asked is None else now + asked)
     return Again(wait)
 
 
-def _asked_wait(failure: Failure, now: float) -> float | None:
+def _asked_wait(failure: RequestFailure, now: float) -> float | None:
     """The seconds that GitHub names itself, at least one; None where it names none."""
     text = failure.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004

@@ -3,7 +3,7 @@
 The only module that touches PyGithub. Its `Requester` brings the connection, the authentication,
 proxies, GitHub Enterprise's path prefix and the refusal to follow a redirect to another host. Its
 higher objects are not used: they fetch more than is asked for (a pull request before its comments,
-a user before a permission), and a review may cost six requests in all (DESIGN 4.4).
+a user before a permission), and a review may cost six requests in all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 from ci_bot.bot.github.http.connection import Connection, EndlessError, connect
 from ci_bot.bot.github.http.failures import to_error, unexpected
 from ci_bot.bot.github.http.network import trouble
-from ci_bot.bot.github.http.retry import HURRIED, PATIENT, Failure, Limits, Stop, classify, decide
+from ci_bot.bot.github.http.retry import (
+    HURRIED,
+    PATIENT,
+    GiveUp,
+    RateLimits,
+    RequestFailure,
+    classify,
+    decide,
+)
 from ci_bot.bot.github.http.urls import safe_api_url
 from ci_bot.errors import BadInput, GitHubUnavailable
 
@@ -84,7 +92,7 @@ class Transport:
         token: str,
         agent: str,
         time: Time,
-        limits: Limits = PATIENT,
+        limits: RateLimits = PATIENT,
         trust: str | None = None,
     ) -> None:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -142,7 +150,7 @@ class Transport:
             tries += 1
             if verb != "GET":
                 self._last_write = self.time.monotonic()
-            if isinstance(outcome, Failure):
+            if isinstance(outcome, RequestFailure):
                 self._wait_or_raise(outcome, tries, started, doing, needs, resend=resend)
             elif outcome.data is _NO_JSON:
                 raise unexpected(doing, "is not JSON")
@@ -162,7 +170,7 @@ class Transport:
 
     def _wait_or_raise(
         self,
-        failure: Failure,
+        failure: RequestFailure,
         tries: int,
         started: float,
         doing: str,
@@ -181,7 +189,7 @@ class Transport:
             jitter=self.time.jitter(),
             limits=self.limits,
         )
-        if isinstance(step, Stop):
+        if isinstance(step, GiveUp):
             raise to_error(failure, doing=doing, needs=needs, host=self._host, until=step.until)
         self.time.sleep(step.wait)
 
@@ -200,7 +208,7 @@ class Transport:
         body: Mapping[str, Any] | None,
         *,
         redirect: bool,
-    ) -> Reply | Failure:
+    ) -> Reply | RequestFailure:
         from urllib3.exceptions import HTTPError
 
         if self._requester is None or self._connection is None:
@@ -218,17 +226,17 @@ class Transport:
             )
         except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
             why = trouble(error)
-            return Failure(status=None, message=why.words, headers={}, network=why.kind)
+            return RequestFailure(status=None, message=why.words, headers={}, network=why.kind)
         # PyGithub's word for a redirect to another host or protocol, and ours for one without end.
         except (RuntimeError, EndlessError):
-            return Failure(status=301, message="", headers={})
+            return RequestFailure(status=301, message="", headers={})
         data = _json(text)
         lower = {name.lower(): value for name, value in headers.items()}
         last = _CLIENT_ERROR if redirect else _REDIRECT
         if status < last:
             return Reply(status, lower, data)
         message = data.get("message") if isinstance(data, dict) else None
-        return Failure(
+        return RequestFailure(
             status=status,
             message=message if isinstance(message, str) else "",
             headers=lower,
@@ -236,7 +244,7 @@ class Transport:
         )
 
 
-def _requester(api_url: str, token: str, agent: str, limits: Limits) -> Requester:
+def _requester(api_url: str, token: str, agent: str, limits: RateLimits) -> Requester:
     from github import Auth, Github
 
     return Github(

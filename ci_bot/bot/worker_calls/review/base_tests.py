@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ci_bot.bot.worker_calls.client import Bench
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.client import WorkerClient
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.documents.plan import TestFailure, TestOnBase
 from ci_bot.contracts.documents.report import ReviewFacts
-from ci_bot.contracts.messages import BaseTestsAsk, Owner
+from ci_bot.contracts.messages import BaseTestsRequest, Owner
 from ci_bot.errors import BotError, Cancelled
 
 
 def compared_with_base(
-    bench: Bench, facts: ReviewFacts, base: str | None, owner: Owner
+    client: WorkerClient, facts: ReviewFacts, base: str | None, owner: Owner
 ) -> ReviewFacts:
     """The same facts; each failing unit test says how it ends on the base branch.
 
@@ -28,7 +28,7 @@ def compared_with_base(
     tests = facts.checks.tests
     if not tests.failures:
         return facts
-    before = _on_base(bench, tests.failures, base, owner)
+    before = _on_base(client, tests.failures, base, owner)
     failures = [
         failure.model_copy(update={"on_base": before.get((failure.path, failure.name), "unknown")})
         for failure in tests.failures
@@ -40,25 +40,25 @@ def compared_with_base(
 
 
 def _on_base(
-    bench: Bench, failures: Iterable[TestFailure], base: str | None, owner: Owner
+    client: WorkerClient, failures: Iterable[TestFailure], base: str | None, owner: Owner
 ) -> dict[tuple[str | None, str], TestOnBase]:
-    if base is None or not bench.git.has(base):
+    if base is None or not client.git.has(base):
         return {}
-    projects = bench.export_base(base)
+    projects = client.export_base(base)
     if not projects:
         return {}
     wanted = sorted({(failure.path or "", failure.name) for failure in failures})
     try:
-        with asking():
-            ask = BaseTestsAsk(
+        with checked():
+            request = BaseTestsRequest(
                 projects=projects,
-                gateway=bench.gateway,
-                workplace=bench.workplace,
-                base_repository=bench.base_directory,
+                gateway=client.gateway,
+                workplace=client.workplace,
+                base_repository=client.base_directory,
                 owner=owner,
                 tests=[TestName(path=path or None, name=name) for path, name in wanted],
             )
-        answer = bench.base_tests(ask)
+        answer = client.base_tests(request)
     except Cancelled:
         raise
     except BotError:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ci_bot.bot.cage.git.repository import Blob, Git
-from ci_bot.bot.cage.git.repository import ChangedFile as GitFile
+from ci_bot.bot.cage.git.repository import Blob, Git, GitFile
 from ci_bot.bot.decision import ChangedFile
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 

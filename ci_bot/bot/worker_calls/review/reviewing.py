@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import ci_bot
-from ci_bot.bot.cage.git.repository import ChangedFile as GitFile
-from ci_bot.bot.cage.git.repository import Git
+from ci_bot.bot.cage.git.repository import Git, GitFile
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
@@ -19,9 +18,9 @@ from ci_bot.bot.decision import (
     judge,
 )
 from ci_bot.bot.pull_request.failures import failure_of
-from ci_bot.bot.worker_calls.client import Bench
+from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.refusals import bad_input
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
 from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
@@ -37,7 +36,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
-from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewAsk
+from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BotError, Cancelled, TimedOut
 
@@ -75,24 +74,24 @@ class ReviewOptions:
     python_path: tuple[str, ...] = ()
 
 
-def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
+def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
 
     So is a worker that fails once the changed files were read: what they say is reported all the
     same.
     """
-    changed = _changed(bench.git, options.commits)
+    changed = _changed(client.git, options.commits)
     state_failure: Failure | None = None
     try:
-        facts, baseline, state_failure = _facts(bench, options, changed)
+        facts, baseline, state_failure = _facts(client, options, changed)
     except Cancelled:
         raise
     except BotError as error:
-        if bench.scanned is None:
+        if client.scanned is None:
             raise
-        failure = failure_of(error, "plan", bench.redactor)
-        facts, baseline = _failed(failure, bench, options), "state"
-    facts = compared_with_base(bench, facts, options.commits.base, options.owner)
+        failure = failure_of(error, "plan", client.redactor)
+        facts, baseline = _failed(failure, client, options), "state"
+    facts = compared_with_base(client, facts, options.commits.base, options.owner)
     bot = BotFacts(
         changed_files=tuple(changed.paths) if changed is not None else None,
         too_large=changed.too_large if changed is not None else (),
@@ -101,36 +100,38 @@ def review(bench: Bench, options: ReviewOptions, *, planned_at: str) -> Report:
         fork=options.fork,
     )
     if changed is not None:
-        loaded = bench.loaded_among(changed.paths)
-        on_load = _code_on_load(bench, changed, loaded)
-        facts = with_scan(facts, bench.scanned, believed=not on_load, loaded=loaded)
+        loaded = client.loaded_among(changed.paths)
+        on_load = _code_on_load(client, changed, loaded)
+        facts = with_scan(facts, client.scanned, believed=not on_load, loaded=loaded)
         bot = replace(
             bot,
             code_on_load=tuple(on_load),
             load_known=loaded is not None,
-            unread_because=None if bench.scanned else bench.not_scanned_because,
+            unread_because=None if client.scanned else client.not_scanned_because,
         )
     report = _report(
         facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
     )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
-    return bench.redactor.document(report)
+    return client.redactor.document(report)
 
 
-def _code_on_load(bench: Bench, changed: Changes, loaded: frozenset[str] | None) -> list[str]:
+def _code_on_load(
+    client: WorkerClient, changed: Changes, loaded: frozenset[str] | None
+) -> list[str]:
     def asked(file: GitFile) -> bool:
         return could_run_on_load(
-            file.path, deleted=file.after is None, loaded=loaded, projects=bench.projects
+            file.path, deleted=file.after is None, loaded=loaded, projects=client.projects
         )
 
     try:
-        files = list(changed.contents(bench.git, asked))
+        files = list(changed.contents(client.git, asked))
     except TimedOut:
         # The worker's answer came in time, and is not lost to this: what nobody has read is code.
         files = [
             ChangedFile(file.path, None, None, read=False) for file in changed.files if asked(file)
         ]
-    return code_that_runs_on_load(files, loaded, bench.projects)
+    return code_that_runs_on_load(files, loaded, client.projects)
 
 
 def failed_report(
@@ -204,48 +205,48 @@ def _changed(git: Git, commits: Commits) -> Changes | None:
 
 
 def _facts(
-    bench: Bench, options: ReviewOptions, changed: Changes | None
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """The worker's answer, what it compared with, and why `auto` could not take the state."""
     if options.baseline == "base-branch":
-        return *_ask_base(bench, options, changed), None
-    before = bench.export_before(changed.before()) if changed is not None else None
-    answer = _ask(bench, options, changed, baseline="state", base=None, before=before)
+        return *_ask_base(client, options, changed), None
+    before = client.export_before(changed.before()) if changed is not None else None
+    answer = _ask(client, options, changed, baseline="state", base=None, before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline, None
     failure = answer.failure
-    if options.commits.base is not None and bench.git.has(options.commits.base):
+    if options.commits.base is not None and client.git.has(options.commits.base):
         if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
-            facts, baseline = _ask_base(bench, options, changed)
+            facts, baseline = _ask_base(client, options, changed)
             if facts.failure is None:
                 return facts, baseline, failure
         elif failure.stage in _LOADING:
             # Whether the base branch fails alike is asked only now: it is a second load.
-            facts, baseline = _ask_base(bench, options, changed)
+            facts, baseline = _ask_base(client, options, changed)
             if facts.failure is not None or not facts.project.models:
                 return facts, baseline, None
-    return _failed(failure, bench, options), "state", None
+    return _failed(failure, client, options), "state", None
 
 
 def _ask_base(
-    bench: Bench, options: ReviewOptions, changed: Changes | None
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None
 ) -> tuple[ReviewFacts, Baseline]:
-    base = bench.export_base(options.commits.base) if options.commits.base else None
-    before = None if base is None else bench.base_directory
-    answer = _ask(bench, options, changed, baseline="base-branch", base=base, before=before)
+    base = client.export_base(options.commits.base) if options.commits.base else None
+    before = None if base is None else client.base_directory
+    answer = _ask(client, options, changed, baseline="base-branch", base=base, before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline
     paths = None if changed is None else changed.paths
     found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
     if found.new:
         told = in_one(found, base_is_broken=bool(answer.base_failures))
-        return _failed(told, bench, options), "base-branch"
-    facts = unplanned_facts(found.old, options, projects=bench.projects, gateway=bench.gateway)
+        return _failed(told, client, options), "base-branch"
+    facts = unplanned_facts(found.old, options, projects=client.projects, gateway=client.gateway)
     return facts, facts.baseline
 
 
 def _ask(
-    bench: Bench,
+    client: WorkerClient,
     options: ReviewOptions,
     changed: Changes | None,
     *,
@@ -254,15 +255,15 @@ def _ask(
     before: str | None,
 ) -> ReviewFacts | FailedAnswer:
     try:
-        with asking():
-            ask = ReviewAsk(
-                projects=bench.project_directories,
-                gateway=bench.gateway,
-                workplace=bench.workplace,
+        with checked():
+            request = ReviewRequest(
+                projects=client.project_directories,
+                gateway=client.gateway,
+                workplace=client.workplace,
                 owner=options.owner,
                 environment=for_review(options.environment),
                 baseline=baseline,
-                base_repository=None if base is None else bench.base_directory,
+                base_repository=None if base is None else client.base_directory,
                 base_projects=base or [],
                 before_dir=before,
                 changed_files=changed.paths if changed is not None else None,
@@ -275,7 +276,7 @@ def _ask(
             )
     except UnfitName as error:
         raise bad_input(error) from error
-    return bench.review(ask, scan_of(ask))
+    return client.review(request, scan_of(request))
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
@@ -292,8 +293,8 @@ def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Lin
     return None
 
 
-def _failed(failure: Failure, bench: Bench, options: ReviewOptions) -> ReviewFacts:
-    return failed_facts(failure, options, projects=bench.projects, gateway=bench.gateway)
+def _failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:
+    return failed_facts(failure, options, projects=client.projects, gateway=client.gateway)
 
 
 def failed_facts(

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ci_bot.bot.worker_calls.requests import asking
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.documents.report import ReviewFacts
-from ci_bot.contracts.messages import ReviewAsk, ScanAsk
+from ci_bot.contracts.messages import ReviewRequest, ScanRequest
 from ci_bot.contracts.scan import ScanFacts
 
 
-def scan_of(ask: ReviewAsk) -> ScanAsk | None:
+def scan_of(request: ReviewRequest) -> ScanRequest | None:
     """The question about the changed files that goes with a review; None where it knows of none."""
-    if ask.changed_files is None:
+    if request.changed_files is None:
         return None
-    with asking():
-        return ScanAsk(
-            projects=ask.projects,
-            gateway=ask.gateway,
-            workplace=ask.workplace,
-            owner=ask.owner,
-            changed_files=ask.changed_files,
-            unread_files=ask.unread_files,
-            before_dir=ask.before_dir,
+    with checked():
+        return ScanRequest(
+            projects=request.projects,
+            gateway=request.gateway,
+            workplace=request.workplace,
+            owner=request.owner,
+            changed_files=request.changed_files,
+            unread_files=request.unread_files,
+            before_dir=request.before_dir,
         )
 
 

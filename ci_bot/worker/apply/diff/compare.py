@@ -10,7 +10,7 @@ from ci_bot.contracts.documents.apply import ColumnMatch, DiffWindow, TableDiff
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.apply.diff import window as windows
 from ci_bot.worker.apply.diff.layout import Layout, lay_out
-from ci_bot.worker.apply.diff.query import COUNTS, Query, build, table_name
+from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, SqlPort
 from ci_bot.worker.warehouse.catalog import quoted
 
@@ -123,7 +123,7 @@ def _window(spec: DiffSpec, layout: Layout) -> _Window:
 
 
 def _counts(
-    query: Query, answer: tuple[Any, ...], spec: DiffSpec, layout: Layout
+    query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: Layout
 ) -> dict[str, Any]:
     """The fields of the contract, from the query's only row."""
     numbers = [int(value) for value in answer]

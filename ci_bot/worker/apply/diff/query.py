@@ -43,7 +43,7 @@ COUNTS = (
 
 
 @dataclass(frozen=True)
-class Query:
+class DiffQuery:
     """The SQL, and the columns whose matches follow `COUNTS` in its only row."""
 
     sql: str
@@ -71,7 +71,7 @@ def build(
     conditions: tuple[str | None, str | None] = (None, None),
     decimals: int,
     rows_per_key: int,
-) -> Query:
+) -> DiffQuery:
     """The query that compares two tables.
 
     Args:
@@ -122,7 +122,7 @@ def build(
         *(f"COUNT(*) FILTER (WHERE paired AND {match})" for match in matches),
     ]
     on = "a.h = b.h AND a.k = b.k" if composite else "a.k = b.k"
-    return Query(
+    return DiffQuery(
         "\n".join(
             [
                 f"WITH {_PROD} AS ({old}),",

@@ -15,10 +15,10 @@ from ci_bot.worker.rules.changes import (
     storage,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import Pair
 
-ChangeRule = Callable[[Pair, RuleInputs], Iterator[Sight]]
+ChangeRule = Callable[[Pair, RuleInputs], Iterator[Observation]]
 
 CHANGE_RULES: tuple[ChangeRule, ...] = (
     audits.removed,

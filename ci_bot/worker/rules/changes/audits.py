@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.columns import known_types
@@ -41,13 +41,13 @@ def _gone(pair: Pair) -> tuple[list[str], bool]:
     return lost, blocking
 
 
-def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """An audit that is attached no more."""
     lost, blocking = _gone(pair)
     wider = _wider_keys(pair)
     lost = [item for item in lost if item not in wider]
     if lost:
-        yield Sight(
+        yield Observation(
             REMOVED,
             f"No longer checked: {names(lost)}."
             + ("" if blocking else " None of them stopped a run."),
@@ -68,7 +68,7 @@ def _wider_keys(pair: Pair) -> set[str]:
     }
 
 
-def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """An audit that is attached and checks less, or stops nothing any more."""
     old, new = pair.promises
     weaker: list[str] = []
@@ -86,7 +86,7 @@ def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     ]
     weaker += [f"{item} is checked with more columns only" for item in sorted(_wider_keys(pair))]
     if weaker:
-        yield Sight(
+        yield Observation(
             WEAKENED,
             f"Checks less: {names(weaker)}.",
             "the audit is as strict as before, or its owner agrees",
@@ -96,7 +96,7 @@ def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     yield from _rewritten(pair)
 
 
-def _rewritten(pair: Pair) -> Iterator[Sight]:
+def _rewritten(pair: Pair) -> Iterator[Observation]:
     """Audits with other arguments or another query; stricter ones are fine."""
     old, new = pair.promises
     verdicts: dict[str, Verdict] = {
@@ -119,7 +119,7 @@ def _rewritten(pair: Pair) -> Iterator[Sight]:
     if weaker or unclear:
         told = [f"{names(weaker)} lets more pass"] if weaker else []
         told += [f"{names(unclear)} checks something else"] if unclear else []
-        yield Sight(
+        yield Observation(
             WEAKENED,
             f"Than before, {' and '.join(told)}.",
             "its owner agrees with the new condition",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
@@ -32,12 +32,12 @@ def _name(model: Any) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
-def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Tables that become views, increments that become full builds, and back."""
     old, new = _name(pair.before), _name(pair.after)
     if old == new:
         return
-    yield Sight(
+    yield Observation(
         KIND,
         f"{old} becomes {new}: "
         + (
@@ -52,14 +52,14 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     )
 
 
-def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The column that intervals are deleted and written by."""
     old, new = pair.before.time_column, pair.after.time_column
     if old is None or new is None:
         return
     before, after = old.column.name, new.column.name
     if before.lower() != after.lower():
-        yield Sight(
+        yield Observation(
             TIME_COLUMN,
             f"Intervals are written by `{after}`, no longer by `{before}`: rows that are stored "
             "under the old column are neither found nor replaced, and readers filter on the old.",
@@ -68,7 +68,7 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             anchors=("time_column",),
         )
     elif old.format != new.format:
-        yield Sight(
+        yield Observation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
             "the stored values have the new format",
@@ -77,14 +77,14 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Another key for the merge, without anything that proves it."""
     old = frozenset(column_names(pair.before.unique_key))
     new = frozenset(column_names(pair.after.unique_key))
     if not old or not new or old == new:
         return
     if promises(pair.after).makes_unique(new) or _groups_by(pair, new):
-        yield Sight(
+        yield Observation(
             UNIQUE_KEY,
             f"The key changes from {names(old)} to {names(new)}; rows stored under the old key "
             "stay beside the new ones.",
@@ -96,7 +96,7 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         return
     proof = "fewer columns" if new < old else "other columns"
     if old < new:
-        yield Sight(
+        yield Observation(
             UNIQUE_KEY,
             f"The key grows from {names(old)} to {names(new)}: one `{sorted(old)[0]}` may now have "
             "several rows.",
@@ -105,7 +105,7 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             anchors=("unique_key",),
         )
         return
-    yield Sight(
+    yield Observation(
         UNIQUE_KEY,
         f"The key changes from {names(old)} to {names(new)} ({proof}), and nothing shows that it "
         "is unique: rows that share it overwrite or close each other.",
@@ -135,14 +135,14 @@ def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
     return bool(by_name) and by_name <= key
 
 
-def start(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A start that moves forward leaves a hole where history was."""
     old, new = pair.before.start, pair.after.start
     if str(old) == str(new) or pair.after.kind.is_view or pair.after.kind.is_symbolic:
         return
     rebuilt = pair.before.data_hash != pair.after.data_hash
     if old is not None and new is None:
-        yield Sight(
+        yield Observation(
             START,
             f"The start {old} is gone; the history now begins where that of the parents does, or "
             "yesterday.",
@@ -154,7 +154,7 @@ def start(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     if new is not None and (old is None or _later(old, new)):
         if old is None and not pair.before.kind.is_incremental:
             return
-        yield Sight(
+        yield Observation(
             START,
             f"The history starts at {new}"
             + (f", no longer at {old}" if old is not None else ", where it had no bound before")
@@ -179,11 +179,11 @@ def _later(old: Any, new: Any) -> bool:
         return False
 
 
-def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Intervals that are read once more for data that come late."""
     old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
     if new < old and pair.after.kind.is_incremental:
-        yield Sight(
+        yield Observation(
             LOOKBACK,
             f"lookback falls from {old} to {new}: data that arrive later than that are never read.",
             "the source delivers nothing late, or the lookback is back",
@@ -192,13 +192,13 @@ def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Another schedule: the same data at another time, or less often."""
     if pair.before.cron == pair.after.cron:
         return
     old, new = _period(pair.before), _period(pair.after)
     rarer = old is not None and new is not None and new >= SLOWER * old
-    yield Sight(
+    yield Observation(
         CRON,
         f"The schedule changes from {pair.before.cron} to {pair.after.cron}"
         + (": readers see new data later than before." if rarer else "."),
@@ -219,7 +219,7 @@ def _period(model: Any) -> float | None:
         return None
 
 
-def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The same text, read or run elsewhere."""
     # A changed default is one finding on the project, not one on each of its models.
     path, files = inputs.path_of(pair.after), inputs.changed_files
@@ -227,7 +227,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         files is None or path not in files
     )
     if pair.before.dialect != pair.after.dialect and not default_moved:
-        yield Sight(
+        yield Observation(
             DIALECT,
             f"Read as {pair.after.dialect or 'the default dialect'}, no longer as "
             f"{pair.before.dialect}: division, functions and quotes may mean other things.",
@@ -236,7 +236,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             anchors=("dialect",),
         )
     if pair.before.gateway != pair.after.gateway:
-        yield Sight(
+        yield Observation(
             GATEWAY,
             f"Runs on gateway {pair.after.gateway or '(default)'}, no longer on "
             f"{pair.before.gateway or '(default)'}: its table is built in another place.",
@@ -246,7 +246,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Lint rules that no longer look at this model."""
     # Stored models do not keep the setting, so only the file can say what is new.
     path = inputs.path_of(pair.after)
@@ -254,7 +254,7 @@ def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         return
     old = (inputs.text_before(path) or "").lower()
     if pair.after.ignored_rules and "ignored_rules" not in old:
-        yield Sight(
+        yield Observation(
             IGNORED,
             f"The linter skips {names(pair.after.ignored_rules)} on this model.",
             "the rule is satisfied, or a reviewer agrees",

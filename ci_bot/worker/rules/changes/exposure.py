@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.personal import exposed
@@ -16,7 +16,7 @@ GRANTS = rule("grants-changed", "Rights on the model change", "high", "change")
 PERSONAL = rule("personal-data-exposed", "Personal data reach a model", "high", "change")
 
 
-def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Rights that are given or taken."""
     old, new = _rights(pair.before), _rights(pair.after)
     if old == new:
@@ -24,7 +24,7 @@ def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     given, taken = sorted(new - old), sorted(old - new)
     told = [f"{right} to {who}" for right, who in given]
     told += [f"no longer {right} to {who}" for right, who in taken]
-    yield Sight(
+    yield Observation(
         GRANTS,
         f"Rights change: {names(told)}.",
         "the owner of the data agrees",
@@ -38,12 +38,14 @@ def _rights(model: Any) -> set[tuple[str, str]]:
     return {(right, str(who)) for right, whom in config.items() for who in whom}
 
 
-def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns about people that the model did not show before."""
     yield from exposed_by(pair.after, pair.before, pair, inputs)
 
 
-def exposed_by(after: Any, before: Any, pair: Pair | None, inputs: RuleInputs) -> Iterator[Sight]:
+def exposed_by(
+    after: Any, before: Any, pair: Pair | None, inputs: RuleInputs
+) -> Iterator[Observation]:
     """Personal columns of `after` that `before` (None for a new model) has not."""
     queries = pair.queries if pair is not None else None
     new = exposed(after, queries)
@@ -54,7 +56,7 @@ def exposed_by(after: Any, before: Any, pair: Pair | None, inputs: RuleInputs) -
     parents = [inputs.after.get(name) for name in after.depends_on]
     # Taking data in is what staging is for; passing them on is a decision.
     lands = bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
-    yield Sight(
+    yield Observation(
         PERSONAL,
         f"Personal data: {names(came)}"
         + (

@@ -9,7 +9,7 @@ from sqlmesh.core.schema_diff import get_schema_differ
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 
@@ -21,7 +21,7 @@ DESTRUCTIVE = rule(
 )
 
 
-def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
     after = pair.after
     if pair.renamed or not after.forward_only or after.kind.name != pair.before.kind.name:
@@ -33,7 +33,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         return
     allowed = getattr(after.kind, "on_destructive_change", None)
     if allowed is not None and allowed.is_error and compared:
-        yield Sight(
+        yield Observation(
             DESTRUCTIVE,
             f"Forward-only, and {names(lost)} would be dropped or retyped in the production table. "
             "SQLMesh refuses this plan."
@@ -53,7 +53,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         if compared and allowed is not None
         else "and its columns cannot all be typed, so SQLMesh lets it pass"
     )
-    yield Sight(
+    yield Observation(
         DESTRUCTIVE,
         f"Forward-only {how}: {names(lost)} are dropped or retyped in "
         "the production table, and its history cannot be built again.",

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.joining import fixed_columns, keys_of
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.canonical import Join, Meaning
@@ -18,7 +18,7 @@ CHANGED = rule("join-changed", "A join changes", "high", "change")
 MULTIPLIES = rule("join-may-multiply", "A new join may multiply rows", "high", "change")
 
 
-def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Joins of a partner that both versions have, on other conditions or in another way."""
     if pair.meanings is None:
         return
@@ -36,7 +36,7 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             told.append(f"{was.how} JOIN becomes {now.how} JOIN")
         told += [f"no longer on {old.show(text)}" for text in sorted(was.on - now.on)]
         told += [f"now on {new.show(text)}" for text in sorted(now.on - was.on)]
-        yield Sight(
+        yield Observation(
             CHANGED,
             f"The join of `{_short(was.target)}` changes: {'; '.join(told) or 'its keys'}.",
             "the owner confirms which rows meet, and which are dropped or kept",
@@ -45,7 +45,7 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
     for came in after:
         if came.how == "INNER":
-            yield Sight(
+            yield Observation(
                 CHANGED,
                 f"`{_short(came.target)}` is joined newly, and rows without a match are dropped.",
                 "every row has a match, or the others are meant to go",
@@ -55,10 +55,10 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             )
 
 
-def _gone(pair: Pair, was: Join, old: Meaning) -> Sight:
+def _gone(pair: Pair, was: Join, old: Meaning) -> Observation:
     filters = was.how not in {"LEFT", "FULL"}
     on = " and ".join(old.show(text) for text in sorted(was.on))
-    return Sight(
+    return Observation(
         CHANGED,
         f"`{_short(was.target)}` is no longer joined{f' on {on}' if on else ''}"
         + ("; rows that it dropped come back." if filters else "."),
@@ -73,7 +73,7 @@ def _short(target: str) -> str:
     return target if target.startswith("subquery") else short(target)
 
 
-def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """New joins whose condition does not fix one row of the partner."""
     if pair.meanings is None or pair.query_after is None:
         return
@@ -94,7 +94,7 @@ def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
                 continue
             key = min(keys, key=lambda item: (len(item - fixed), sorted(item)))
-            yield Sight(
+            yield Observation(
                 MULTIPLIES,
                 f"A row of `{short(table_name(source))}` is identified by {names(key)}, but the "
                 f"join fixes {names(fixed) or 'none of it'}: one row may meet several and be "

@@ -11,7 +11,7 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql import columns as types
@@ -31,7 +31,7 @@ _AGGREGATE = re.compile(
 )
 
 
-def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Types that hold less than before, or something else."""
     old, new = types.known_types(pair.before), types.known_types(pair.after)
     if old is None or new is None:
@@ -52,7 +52,7 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             f"{n} {old[n].sql(dialect=dialect)} to {new[n].sql(dialect=dialect)}" for n in found
         ]
         read = {reader for name in found for reader in readers.get(name, [])}
-        yield Sight(
+        yield Observation(
             RETYPED,
             f"Retyped: {names(told)}"
             + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
@@ -65,7 +65,7 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Quotients that are cut to whole numbers or divide by something else."""
     if pair.meanings is None:
         return
@@ -80,7 +80,7 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             told = "divides by something else"
         else:
             continue
-        yield Sight(
+        yield Observation(
             DIVISION,
             f"The quotient in `{name}` {told}.",
             "the owner confirms the new figure",
@@ -93,7 +93,7 @@ def _below(bag: Counter[str]) -> dict[str, int]:
     return {key: count for key, count in bag.items() if key.startswith("/")}
 
 
-def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns that keep their name and sum up otherwise, here or in a CTE below."""
     if pair.meanings is None:
         return
@@ -104,7 +104,7 @@ def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         if set(old[name]) != set(new[name]) and old[name]
     ]
     if changed:
-        yield Sight(
+        yield Observation(
             AGGREGATE,
             f"Summed up otherwise: {names(changed)}.",
             "the owner confirms the new meaning of the columns",
@@ -129,7 +129,7 @@ def _told(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 
-def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A rewrite that is proven to give the same rows: names and order differ at most."""
     if pair.meanings is None or pair.same_query or not _same_frame(pair):
         return
@@ -137,7 +137,7 @@ def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     if not old.proves_same(new):
         return
     order = list(old.results) != list(new.results)
-    yield Sight(
+    yield Observation(
         SAME,
         "Aliases, names of CTEs or the order of operands differ; filters, joins, groups and "
         f"columns mean the same{', and the columns stand in another order' if order else ''}.",

@@ -8,7 +8,7 @@ from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 
@@ -20,7 +20,7 @@ UNION = rule("union-changed", "A union treats equal rows otherwise", "high", "ch
 SHOWN = 200
 
 
-def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Conditions on rows, wherever in the query they stand; not those on the interval."""
     if pair.meanings is None:
         return
@@ -34,7 +34,7 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         return
     told = [f"removed {shortened(hide(old.show(text)), SHOWN)}" for text in lost]
     told += [f"added {shortened(hide(new.show(text)), SHOWN)}" for text in came]
-    yield Sight(
+    yield Observation(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",
         "the owner confirms which rows belong to the model",
@@ -43,7 +43,7 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     )
 
 
-def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """What one row stands for."""
     told = ""
     if pair.meanings is not None:
@@ -69,7 +69,7 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             told = "Rows are grouped now." if new.groups else "Rows are no longer grouped."
     declared_old, declared_new = set(grain_of(pair.before)), set(grain_of(pair.after))
     if told:
-        yield Sight(
+        yield Observation(
             GRAIN,
             f"{told} One row stands for something else than before.",
             "the owner confirms the new meaning of a row, and readers do not sum it twice",
@@ -77,7 +77,7 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             anchors=("GROUP BY",),
         )
     elif declared_old and declared_old != declared_new:
-        yield Sight(
+        yield Observation(
             GRAIN,
             "The declared grain changes from "
             f"{names(column for key in declared_old for column in key)} to "
@@ -89,14 +89,14 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """DISTINCT that hides duplicates, or no longer removes them."""
     if pair.meanings is None:
         return
     old, new = pair.meanings
     if new.distincts > old.distincts:
         joined = len(new.joins) > len(old.joins)
-        yield Sight(
+        yield Observation(
             DISTINCT,
             "DISTINCT is new"
             + (
@@ -111,7 +111,7 @@ def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
             anchors=("DISTINCT",),
         )
     elif new.distincts < old.distincts and not len(new.groups) > len(old.groups):
-        yield Sight(
+        yield Observation(
             DISTINCT,
             "DISTINCT is gone: rows that were dropped as duplicates now count.",
             "the rows are unique without it",
@@ -121,7 +121,7 @@ def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """UNION against UNION ALL, and branches that come or go."""
     if pair.meanings is None:
         return
@@ -132,7 +132,7 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     told = [f"{n} {kind} gone" for kind, n in lost.items()]
     told += [f"{n} {kind} new" for kind, n in came.items()]
     dedups = came["UNION"] > 0
-    yield Sight(
+    yield Observation(
         UNION,
         f"Set operations change: {names(told)}."
         + (" UNION without ALL drops equal rows of all branches." if dedups else ""),

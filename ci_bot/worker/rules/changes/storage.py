@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
@@ -17,13 +17,13 @@ LAYOUT = rule("table-layout-changed", "The physical table is laid out anew", "me
 MERGE = rule("merge-logic-changed", "The merge works otherwise", "high", "change")
 
 
-def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Batches that are gone or ten times larger."""
     old, new = pair.before.batch_size, pair.after.batch_size
     if old is None or not pair.after.kind.is_incremental_by_time_range:
         return
     if pair.before.kind.name == pair.after.kind.name and (new is None or new >= 10 * old):
-        yield Sight(
+        yield Observation(
             BATCH,
             f"batch_size changes from {old} to {'none' if new is None else new}: one job computes "
             "far more intervals.",
@@ -33,7 +33,7 @@ def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Settings that keep a table from being rebuilt, emptied or altered by mistake."""
     old, new = pair.before.kind, pair.after.kind
     lost: list[str] = []
@@ -53,7 +53,7 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     if not pair.before.allow_partials and pair.after.allow_partials:
         lost.append("allow_partials true (incomplete intervals are published)")
     if lost:
-        yield Sight(
+        yield Observation(
             GUARDS,
             f"Changed: {names(lost)}.",
             "the owner confirms that the guard may go",
@@ -62,7 +62,7 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Partitions, clustering and formats: another table with the same rows."""
     if pair.before.kind.name != pair.after.kind.name:
         return
@@ -76,7 +76,7 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     if _texts(pair.before.clustered_by) != _texts(pair.after.clustered_by):
         changed.append(f"clustered_by {', '.join(_texts(pair.after.clustered_by)) or 'none'}")
     if changed:
-        yield Sight(
+        yield Observation(
             LAYOUT,
             f"Laid out anew: {names(changed)}."
             + (
@@ -99,7 +99,7 @@ def _texts(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 
-def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
+def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """WHEN MATCHED, merge filters, and validity settings of dimensions."""
     old, new = pair.before.kind, pair.after.kind
     if old.name != new.name:
@@ -123,7 +123,7 @@ def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Sight]:
     if watched_old is not None and _sql(watched_old) != _sql(watched_new):
         changed.append("columns")
     if changed:
-        yield Sight(
+        yield Observation(
             MERGE,
             f"Stored rows are matched or closed otherwise: {names(changed)} changed.",
             "the owner confirms what happens to rows that are already stored",

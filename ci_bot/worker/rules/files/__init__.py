@@ -8,9 +8,9 @@ from ci_bot.worker.rules.files import configuration, environment, python, secret
 from ci_bot.worker.rules.files.raw import literal_statements, raw_sql
 from ci_bot.worker.rules.files.unit_tests import comparing
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 
-ProjectRule = Callable[[RuleInputs], Iterator[Sight]]
+ProjectRule = Callable[[RuleInputs], Iterator[Observation]]
 
 # They read both versions of one file and nothing else, so a process that has loaded nothing can run
 # them, and they are run for each file alone: what makes one of them fail hides no other file.

@@ -10,9 +10,9 @@ from typing import Any
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.secrets.names import is_suspect
-from ci_bot.worker.rules.files.settings import Judgement, judged
+from ci_bot.worker.rules.files.settings import SettingJudgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.yaml_text import load
@@ -48,7 +48,7 @@ def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield "\x00".join(path), value
 
 
-def changed(inputs: RuleInputs) -> Iterator[Sight]:
+def changed(inputs: RuleInputs) -> Iterator[Observation]:
     """Every setting of a YAML file that differs, with what it does."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
@@ -62,7 +62,7 @@ def changed(inputs: RuleInputs) -> Iterator[Sight]:
             for key in sorted(old.keys() | new.keys())
             if old.get(key) != new.get(key)
         ]
-        yield from _sights(settings, path, text)
+        yield from _observations(settings, path, text)
 
 
 def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
@@ -70,9 +70,9 @@ def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
     return PurePosixPath(path).name in _FILES and inputs.in_project(path) in _FILES
 
 
-def _sights(settings: Iterable[Setting], path: str, text: str) -> Iterator[Sight]:
+def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator[Observation]:
     """One sight for all settings that do the same."""
-    alike: dict[Judgement, list[Setting]] = {}
+    alike: dict[SettingJudgement, list[Setting]] = {}
     for setting in settings:
         judgement = judged(setting[0].split("\x00"), setting[1], setting[2])
         if judgement is not None:
@@ -85,7 +85,7 @@ def _sights(settings: Iterable[Setting], path: str, text: str) -> Iterator[Sight
         ]
         rest = len(members) - len(told)
         first = members[0][0].split("\x00")
-        yield Sight(
+        yield Observation(
             spec,
             f"{', '.join(told)}{f' and {rest} more' if rest > 0 else ''}: {effect}.",
             clears,
@@ -105,7 +105,7 @@ def _shown(name: str, value: Any) -> str:
     return f"`{shortened(text, SHOWN)}`"
 
 
-def changed_objects(inputs: RuleInputs) -> Iterator[Sight]:
+def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
     """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
@@ -119,10 +119,10 @@ def changed_objects(inputs: RuleInputs) -> Iterator[Sight]:
         if value != new.settings[key]
     ]
     text = inputs.text_after(path) or ""
-    yield from _sights(settings, path, text)
+    yield from _observations(settings, path, text)
 
 
-def single_writer(inputs: RuleInputs) -> Iterator[Sight]:
+def single_writer(inputs: RuleInputs) -> Iterator[Observation]:
     """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
@@ -133,7 +133,7 @@ def single_writer(inputs: RuleInputs) -> Iterator[Sight]:
             if old.get(key) == (new or {}).get(key):
                 continue
             text = inputs.text_after(path) or ""
-            yield Sight(
+            yield Observation(
                 SINGLE_WRITER,
                 f"The state is a file for one writer, and the connection runs {tasks} tasks at a "
                 "time: a second run, or a colleague, waits or fails with a lock.",

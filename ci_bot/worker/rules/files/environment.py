@@ -11,7 +11,7 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
@@ -25,7 +25,7 @@ RENAMED = rule("model-renamed", "A model gets another name", "high", "project")
 _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
-def statements(inputs: RuleInputs) -> Iterator[Sight]:
+def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """before_all and after_all: they run with every plan and run, in PR environments too."""
     told = {
         (item.statement.slot, item.statement.source[:200])
@@ -37,7 +37,7 @@ def statements(inputs: RuleInputs) -> Iterator[Sight]:
             continue
         path, line = around(inputs, sql)
         shown = shortened(hide(sql), 200)
-        yield Sight(
+        yield Observation(
             ADDED,
             f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
             "a reviewer agrees that it runs with every plan and every run",
@@ -46,7 +46,7 @@ def statements(inputs: RuleInputs) -> Iterator[Sight]:
         )
 
 
-def standalone_audits(inputs: RuleInputs) -> Iterator[Sight]:
+def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
     """Audit files that no model has attached: SQLMesh runs them by themselves."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
@@ -58,7 +58,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Sight]:
                 continue
             new = after.get(name)
             if new is None:
-                yield Sight(
+                yield Observation(
                     AUDIT_REMOVED,
                     f"The standalone audit `{name}` is gone.",
                     "the audit is back, or its owner agrees that it may go",
@@ -66,7 +66,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Sight]:
                     line=1,
                 )
             elif _skips(new) and not _skips(head):
-                yield Sight(
+                yield Observation(
                     AUDIT_WEAKENED,
                     f"The standalone audit `{name}` is skipped from now on.",
                     "the audit runs again",
@@ -88,7 +88,7 @@ def _heads(text: str | None) -> dict[str, str]:
     return found
 
 
-def removed_and_read(inputs: RuleInputs) -> Iterator[Sight]:
+def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
     """Models that go while others still read them; SQLMesh refuses such a plan."""
     moved = {old for old, _ in renamed(inputs)}
     for name in gone(inputs):
@@ -96,7 +96,7 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[Sight]:
             reader for reader, model in inputs.after.items() if name in model.depends_on
         )
         if readers:
-            yield Sight(
+            yield Observation(
                 STILL_READ,
                 f"{short(name)} goes away"
                 + (" under this name" if name in moved else "")
@@ -106,7 +106,7 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[Sight]:
             )
 
 
-def renamed_models(inputs: RuleInputs) -> Iterator[Sight]:
+def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
     """The same definition under another name: a removal and a full build."""
     pairs = [
         (old, new)
@@ -116,7 +116,7 @@ def renamed_models(inputs: RuleInputs) -> Iterator[Sight]:
     ]
     for old, new in pairs:
         model = inputs.after[new]
-        yield Sight(
+        yield Observation(
             RENAMED,
             f"{short(old)} is called {short(new)} now. For SQLMesh that is a removal and a new "
             "model with all of its history to build; readers outside lose the old name.",

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.clock import CurrentTime, RandomValue
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.python_code import (
@@ -21,7 +21,7 @@ from ci_bot.worker.rules.sql.python_code import (
 SIDE_EFFECT = rule("macro-side-effect", "A macro does more than return SQL", "high", "project")
 
 
-def macros(inputs: RuleInputs) -> Iterator[Sight]:
+def macros(inputs: RuleInputs) -> Iterator[Observation]:
     """Changed macro files: each rule looks at what the change adds."""
     for path in inputs.changed_files or ():
         inside = inputs.in_project(path)
@@ -38,10 +38,10 @@ def macros(inputs: RuleInputs) -> Iterator[Sight]:
         yield from _found(path, text, tree, old)
 
 
-def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Sight]:
+def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observation]:
     effects = [call for call in side_effects_in(tree) if call not in side_effects_in(old)]
     if effects:
-        yield Sight(
+        yield Observation(
             SIDE_EFFECT,
             f"{names(effects)}: macros run while the project is loaded, for every model that uses "
             "them, also on laptops and in CI.",
@@ -51,7 +51,7 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Sight]
         )
     clocks = [call for call in clock_calls_in([tree]) if call not in clock_calls_in([old])]
     if clocks:
-        yield Sight(
+        yield Observation(
             CurrentTime.spec,
             f"A macro reads the clock ({names(clocks)}), so the query that it makes, and the "
             "fingerprint of each model that uses it, changes from load to load.",
@@ -61,7 +61,7 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Sight]
         )
     chances = [call for call in random_calls_in([tree]) if call not in random_calls_in([old])]
     if chances:
-        yield Sight(
+        yield Observation(
             RandomValue.spec,
             f"A macro uses chance ({names(chances)}), so each load makes another query.",
             "the macro returns the same SQL for the same arguments",

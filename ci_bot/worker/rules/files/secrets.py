@@ -10,7 +10,7 @@ from ci_bot.contracts.files import is_read
 from ci_bot.secrets.literals import SHORTEST, stands_for_one
 from ci_bot.worker.rules.files.credentials import Credential, credential_in
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import rule
 
 SECRET = rule("hardcoded-secret", "A credential is written into a file", "blocker", "project")
@@ -21,7 +21,7 @@ LINES_NAMED = 3
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
 
 
-def hard_coded(inputs: RuleInputs) -> Iterator[Sight]:
+def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
     """Credentials in lines that the change adds: one sight for each kind and file."""
     for path in inputs.changed_files or ():
         after = inputs.text_after(path) if is_read(path) else None
@@ -35,10 +35,12 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Sight]:
             if credential is not None:
                 found.setdefault(credential, []).append(number + 1)
         for credential, numbers in found.items():
-            yield _sight(inputs, path, numbers, credential)
+            yield _observation(inputs, path, numbers, credential)
 
 
-def _sight(inputs: RuleInputs, path: str, numbers: list[int], credential: Credential) -> Sight:
+def _observation(
+    inputs: RuleInputs, path: str, numbers: list[int], credential: Credential
+) -> Observation:
     models = inputs.models_by_file.get(path, [])
     rest = len(numbers) - LINES_NAMED
     named = ", ".join(str(number) for number in numbers[:LINES_NAMED])
@@ -46,7 +48,7 @@ def _sight(inputs: RuleInputs, path: str, numbers: list[int], credential: Creden
     if rest > 0:
         where = f"Lines {named} and {rest} more hold"
     if not credential.sure:
-        return Sight(
+        return Observation(
             SECRET,
             f"{where} what may be a credential: the name of a setting says so, and its value is a "
             "plain word.",
@@ -56,7 +58,7 @@ def _sight(inputs: RuleInputs, path: str, numbers: list[int], credential: Creden
             path=path,
             line=numbers[0],
         )
-    return Sight(
+    return Observation(
         SECRET,
         f"{where} {credential.what} in plain text."
         + (" SQLMesh copies the source of a model into its state as well." if models else ""),
@@ -68,7 +70,7 @@ def _sight(inputs: RuleInputs, path: str, numbers: list[int], credential: Creden
     )
 
 
-def env_file(inputs: RuleInputs) -> Iterator[Sight]:
+def env_file(inputs: RuleInputs) -> Iterator[Observation]:
     """An .env file that the change adds or edits; SQLMesh reads it by itself."""
     for path in inputs.changed_files or ():
         name = PurePosixPath(path).name
@@ -82,7 +84,7 @@ def env_file(inputs: RuleInputs) -> Iterator[Sight]:
             for line in after.splitlines()
             if "=" in line
         )
-        yield Sight(
+        yield Observation(
             ENV_FILE,
             "The file is tracked by git"
             + (", with values in it." if filled else "; its values look empty.")
@@ -99,7 +101,7 @@ def _is_filled(value: str) -> bool:
     return len(value) >= SHORTEST and not stands_for_one(value)
 
 
-def _unignored(inputs: RuleInputs) -> Iterator[Sight]:
+def _unignored(inputs: RuleInputs) -> Iterator[Observation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name != ".gitignore":
             continue
@@ -108,7 +110,7 @@ def _unignored(inputs: RuleInputs) -> Iterator[Sight]:
             _ignores_env(inputs.text_after(path)),
         )
         if before and not after:
-            yield Sight(
+            yield Observation(
                 ENV_FILE,
                 "`.env` is no longer ignored by git, so the next `git add` takes it along.",
                 "`.env` is in .gitignore",

@@ -13,7 +13,7 @@ from typing import Any
 
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 
 NOT_UTF8 = rule("seed-not-utf8", "A seed is not UTF-8", "blocker", "project")
@@ -81,7 +81,7 @@ def _normal(parts: tuple[str, ...]) -> list[str]:
     return found
 
 
-def readable(inputs: RuleInputs) -> Iterator[Sight]:
+def readable(inputs: RuleInputs) -> Iterator[Observation]:
     """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
     for path, model in _seeds(inputs):
         content = inputs.files_after(path)
@@ -93,7 +93,7 @@ def readable(inputs: RuleInputs) -> Iterator[Sight]:
         except (UnicodeDecodeError, LookupError) as error:
             start = getattr(error, "start", 0)
             line = content.count(b"\n", 0, start) + 1
-            yield Sight(
+            yield Observation(
                 NOT_UTF8,
                 f"Line {line} has a byte that is no {encoding.upper()}, so the project does not "
                 "load.",
@@ -155,14 +155,14 @@ def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[l
         return None
 
 
-def contents(inputs: RuleInputs) -> Iterator[Sight]:
+def contents(inputs: RuleInputs) -> Iterator[Observation]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
     for path, model in _seeds(inputs):
         content = inputs.files_after(path)
         size, rows_count = _extent(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MAX_ROWS:
             huge = size > MAX_BYTES or rows_count > MAX_ROWS
-            yield Sight(
+            yield Observation(
                 TOO_LARGE,
                 f"{size / 1e6:,.0f} MB, about {rows_count:,} rows: SQLMesh keeps seeds in "
                 "its state and reads them whole.",
@@ -177,9 +177,9 @@ def contents(inputs: RuleInputs) -> Iterator[Sight]:
             yield from _shape(path, model, rows)
 
 
-def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Sight]:
-    def broken(evidence: str, line: int, severity: Any = None) -> Sight:
-        return Sight(
+def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation]:
+    def broken(evidence: str, line: int, severity: Any = None) -> Observation:
+        return Observation(
             BROKEN,
             evidence,
             "the file has the columns and types that the model declares",
@@ -215,7 +215,9 @@ def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Sight]:
     yield from _types(declared, lowered, rows, broken)
 
 
-def _types(declared: Any, header: list[str], rows: list[list[str]], broken: Any) -> Iterator[Sight]:
+def _types(
+    declared: Any, header: list[str], rows: list[list[str]], broken: Any
+) -> Iterator[Observation]:
     for name, kind in declared.items():
         if name.lower() not in header or kind.this.value not in _NUMBER:
             continue
@@ -233,7 +235,7 @@ def _types(declared: Any, header: list[str], rows: list[list[str]], broken: Any)
                 break
 
 
-def keys(inputs: RuleInputs) -> Iterator[Sight]:
+def keys(inputs: RuleInputs) -> Iterator[Observation]:
     """Keys that are repeated now, and keys that readers may still join on."""
     for path, model in _seeds(inputs):
         if model is None:
@@ -247,7 +249,7 @@ def keys(inputs: RuleInputs) -> Iterator[Sight]:
             continue
         repeated = [key for key, count in Counter(new).items() if count > 1]
         if repeated:
-            yield Sight(
+            yield Observation(
                 KEYS,
                 f"{len(repeated)} keys ({names(grains[0])}) occur more than once: joins on them "
                 "multiply rows.",
@@ -261,7 +263,7 @@ def keys(inputs: RuleInputs) -> Iterator[Sight]:
         gone = set(old or ()) - set(new)
         if old and gone:
             share = len(gone) / len(set(old))
-            yield Sight(
+            yield Observation(
                 KEYS,
                 f"{len(gone)} of {len(set(old))} keys ({names(grains[0])}) are gone or renamed: "
                 "rows that join on them find no partner.",

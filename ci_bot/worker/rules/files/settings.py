@@ -33,7 +33,7 @@ _MEANING = re.compile(
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
 
 # Rule, severity where it differs from the rule's, what the setting does, and when it clears.
-Judgement = tuple[RuleSpec, Severity | None, str, str]
+SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 
 
 _CONFIRM = "the owner of the project confirms it"
@@ -41,7 +41,7 @@ _CONFIRM = "the owner of the project confirms it"
 
 def judged(  # noqa: PLR0911 - one line for each kind of setting reads best
     parts: list[str], before: Any, after: Any
-) -> Judgement | None:
+) -> SettingJudgement | None:
     head = parts[0]
     if head == "project":
         return (
@@ -82,7 +82,7 @@ def judged(  # noqa: PLR0911 - one line for each kind of setting reads best
     return _other(head)
 
 
-def _default(parts: list[str], before: Any, after: Any) -> Judgement:
+def _default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "dialect":
         return (
@@ -106,7 +106,7 @@ def _default(parts: list[str], before: Any, after: Any) -> Judgement:
     return DEFAULTS, None, "it holds for every model without its own", _CONFIRM
 
 
-def _gateway(parts: list[str], before: Any, after: Any) -> Judgement | None:
+def _gateway(parts: list[str], before: Any, after: Any) -> SettingJudgement | None:
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", _CONFIRM
@@ -119,13 +119,13 @@ def _gateway(parts: list[str], before: Any, after: Any) -> Judgement | None:
     return _connection(rest[-1])
 
 
-def _session(name: str) -> Judgement:
+def _session(name: str) -> SettingJudgement:
     if _MEANING.match(name):
         return SPARK, None, "the same query gives other results, or writes elsewhere", _CONFIRM
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
-def _connection(name: str) -> Judgement:
+def _connection(name: str) -> SettingJudgement:
     if name in {"concurrent_tasks", "pre_ping", "pretty_sql", "register_comments"}:
         return OTHER, "info", "a setting of the connection", "nothing to do"
     if is_suspect(name):
@@ -135,7 +135,7 @@ def _connection(name: str) -> Judgement:
     return GATEWAY, None, "models are named for, or built in, another place", _CONFIRM
 
 
-def _state() -> Judgement:
+def _state() -> SettingJudgement:
     return (
         STATE,
         None,
@@ -144,7 +144,7 @@ def _state() -> Judgement:
     )
 
 
-def _linter(parts: list[str], before: Any, after: Any) -> Judgement:
+def _linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "enabled" or not name:
         off = after is False or after is None
@@ -171,7 +171,7 @@ def _items(value: Any) -> set[str]:
     return {str(item).lower() for item in items}
 
 
-def _plan(parts: list[str], after: Any) -> Judgement:
+def _plan(parts: list[str], after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name in {"forward_only", "always_recreate_environment", "enable_preview"} and after is True:
         severity: Severity | None = "high" if name == "forward_only" else None
@@ -191,7 +191,7 @@ _WEIGHTY = {
 }
 
 
-def _other(head: str) -> Judgement:
+def _other(head: str) -> SettingJudgement:
     if head in {"time_column_format", "loader"}:
         return OTHER, "high", _WEIGHTY[head], _CONFIRM
     if head in {"ignore_patterns", "environment_ttl", "snapshot_ttl"}:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ci_bot.worker.rules.files.configuration import is_project_yaml, read
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
 
@@ -44,7 +44,7 @@ _STARTING_OPTION = re.compile(
 )
 
 
-def settings(inputs: RuleInputs) -> Iterator[Sight]:
+def settings(inputs: RuleInputs) -> Iterator[Observation]:
     """New or changed settings of that kind in a project's YAML configuration."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
@@ -56,7 +56,7 @@ def settings(inputs: RuleInputs) -> Iterator[Sight]:
             if old.get(key) != value and _starts(key.split("\x00"), value)
         ]
         if found:
-            yield Sight(
+            yield Observation(
                 RUNS_CODE,
                 f"{names('.'.join(parts) for parts in found)}: what is named there is loaded or "
                 "started when the connection is opened, in a review for the unit tests already.",

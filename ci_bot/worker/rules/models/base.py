@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import RuleSpec
 from ci_bot.worker.rules.sql.queries import Queries, Query, plain, short
@@ -55,15 +55,15 @@ class ModelRule(Rule):
         super().__init__(context)
         self.project = context if isinstance(context, ProjectView) else _view(context)
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         """What the rule has to say about `model`."""
         raise NotImplementedError
 
     def check_model(self, model: Model) -> list[RuleViolation] | None:
         """SQLMesh's way in: the same sights as violations with a range in the file."""
         found = [
-            self.violation(sight.evidence, violation_range=_range(model, sight))
-            for sight in self.see(model)
+            self.violation(observation.evidence, violation_range=_range(model, observation))
+            for observation in self.see(model)
         ]
         return found or None
 
@@ -75,7 +75,7 @@ class ModelRule(Rule):
         """The model's query, shared by all rules of a run."""
         return self.project.queries.of(model)
 
-    def sight(
+    def observation(
         self,
         model: Any,
         evidence: str,
@@ -83,9 +83,9 @@ class ModelRule(Rule):
         *,
         severity: Any = None,
         anchors: tuple[str, ...] = (),
-    ) -> Sight:
+    ) -> Observation:
         """A sight of this rule on `model`."""
-        return Sight(self.spec, evidence, clears, severity, model, anchors)
+        return Observation(self.spec, evidence, clears, severity, model, anchors)
 
 
 def _view(context: Any) -> ProjectView:
@@ -102,12 +102,12 @@ def _view(context: Any) -> ProjectView:
     )
 
 
-def _range(model: Any, sight: Sight) -> Range | None:
+def _range(model: Any, observation: Observation) -> Range | None:
     path = getattr(model, "_path", None)
     if path is None or not Path(path).is_file():
         return None
     text = Path(path).read_text(encoding="utf-8", errors="replace")
-    line = sight.line or line_of(text, sight.anchors, model.name)
+    line = observation.line or line_of(text, observation.anchors, model.name)
     if line is None:
         return None
     width = len(text.splitlines()[line - 1])

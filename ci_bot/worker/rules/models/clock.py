@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.python_code import clock_calls, random_calls
 from ci_bot.worker.rules.sql.queries import Query
@@ -46,10 +46,10 @@ class CurrentTime(ModelRule):
 
     spec = rule("current-time", "The model reads the clock", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if model.is_python:
             if calls := clock_calls(model):
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"The Python model reads the clock ({names(calls)}), so the same interval "
                     "gives another result tomorrow.",
@@ -62,7 +62,7 @@ class CurrentTime(ModelRule):
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
-        yield self.sight(
+        yield self.observation(
             model,
             f"{names(found)}: "
             + (
@@ -84,10 +84,10 @@ class RandomValue(ModelRule):
 
     spec = rule("random", "The model uses chance", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if model.is_python:
             if calls := random_calls(model):
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"The Python model uses chance without a fixed seed ({names(calls)}), so each "
                     "run gives another result.",
@@ -102,7 +102,7 @@ class RandomValue(ModelRule):
         if any(s.args.get("seed") is None for s in query.tree.all(exp.TableSample)):
             found.append("TABLESAMPLE")
         if found:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"{names(found)}: every run gives other values, so rows cannot be matched with "
                 "those of an earlier run.",

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
 
@@ -23,7 +23,7 @@ class ExternalUnregistered(ModelRule):
         "external-unregistered", "A source table is not registered as external", "high", "model"
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_external:
             return
         unknown = [
@@ -35,7 +35,7 @@ class ExternalUnregistered(ModelRule):
             return
         registers = any(item.kind.is_external for item in self.project.models.values())
         for name in unknown:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"`{short(name)}` is no model and is not in external_models.yaml: its columns are "
                 "not known, and no plan sees it change.",
@@ -56,9 +56,9 @@ class ExternalWithoutAudits(ModelRule):
 
     spec = rule("external-without-audits", "An external model has no audits", "info", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_external and not model.audits:
-            yield self.sight(
+            yield self.observation(
                 model,
                 "Nothing checks what arrives in this table.",
                 "the entry in external_models.yaml has audits, for instance not_null on its key",
@@ -71,7 +71,7 @@ class SelectStar(ModelRule):
 
     spec = rule("select-star", "SELECT * reads a stored table", "medium", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None:
             return
@@ -88,7 +88,7 @@ class SelectStar(ModelRule):
                     continue
                 known = [self.project.by_table.get(name) for name in tables]
                 all_known = all(m is not None and m.columns_to_types for m in known)
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"SELECT * takes every column that {names(short(name) for name in tables)} "
                     + (
@@ -119,7 +119,7 @@ class UncastProjection(ModelRule):
 
     spec = rule("uncast-projection", "The type of a column cannot be told", "info", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not model.is_sql or model.kind.is_external:
             return
         types = model.columns_to_types
@@ -129,7 +129,7 @@ class UncastProjection(ModelRule):
             return  # with an unknown source every type is unknown, and that is said elsewhere
         unknown = [name for name, kind in types.items() if kind.is_type(exp.DataType.Type.UNKNOWN)]
         if unknown and not model.violated_rules_for_query:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"The types of {names(unknown)} cannot be told from the query.",
                 "the columns are cast in the outermost SELECT",

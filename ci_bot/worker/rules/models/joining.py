@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.models.base import ModelRule
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
@@ -68,7 +68,7 @@ class FanOutTotal(ModelRule):
 
     spec = rule("fan-out-total", "A sum counts rows that a join multiplies", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or not _has_joins(query) or not query.tree.has(*_ADDING):
             return
@@ -87,7 +87,7 @@ class FanOutTotal(ModelRule):
                 alias = join.this.alias_or_name
                 counted = [node for node in totals if _only_of_others(node, alias)]
                 if counted:
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"{names(node.sql(dialect=model.dialect) for node in counted)} adds up "
                         f"rows that the join of `{short(table)}` multiplies: that is identified by "
@@ -108,7 +108,7 @@ class HistoryJoin(ModelRule):
 
     spec = rule("history-join", "A history is joined without its validity", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or not _has_joins(query):
             return
@@ -126,7 +126,7 @@ class HistoryJoin(ModelRule):
                     for column in part.find_all(exp.Column)
                 }
                 if not mentioned & validity:
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"`{short(table)}` keeps a row for each version of a key, and the join "
                         f"asks for none of {names(validity)}: rows meet every version.",
@@ -140,7 +140,7 @@ class NotInNullable(ModelRule):
 
     spec = rule("not-in-nullable", "NOT IN over a list that may hold NULL", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or not any(_lists(node) for node in query.tree.all(exp.Not)):
             return
@@ -150,7 +150,7 @@ class NotInNullable(ModelRule):
             for inner in _lists(node):
                 column = _listed_column(inner)
                 if column is not None and not self._is_certain(column, inner):
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
                         "NULL, and no row passes.",

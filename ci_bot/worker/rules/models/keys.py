@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.models.base import ModelRule, is_table
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
 
@@ -28,12 +28,12 @@ class UniqueKeyNoAudit(ModelRule):
         "unique-key-no-audit", "No audit proves that the unique key is unique", "medium", "model"
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key:
             return
         key = frozenset(column_names(model.unique_key))
         if key and not promises(model).makes_unique(key):
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"Rows are merged on {names(key)}, and no audit says that they are unique.",
                 "an audit unique_values or unique_combination_of_columns covers the key",
@@ -46,7 +46,7 @@ class HighCardinalityKey(ModelRule):
 
     spec = rule("high-cardinality-key", "The unique key makes a slow merge", "low", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key:
             return
         if model.partitioned_by or model.clustered_by:
@@ -67,7 +67,7 @@ class HighCardinalityKey(ModelRule):
                 if made
                 else f"it has {len(key)} columns"
             )
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"The merge key is costly: {why}, and the table is neither partitioned nor "
                 "clustered.",
@@ -81,11 +81,11 @@ class MissingGrain(ModelRule):
 
     spec = rule("missing-grain", "The model declares no grain", "low", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
         if not model.grains:
-            yield self.sight(
+            yield self.observation(
                 model,
                 "No grain is declared, so versions of this table cannot be compared row by row.",
                 "the model names its `grain`",
@@ -98,14 +98,14 @@ class MissingKeyAudit(ModelRule):
 
     spec = rule("missing-key-audit", "No audit watches the key", "low", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not is_table(model) or model.kind.is_symbolic:
             return
         told = promises(model)
         grains = grain_of(model)
         if not grains:
             if not (told.not_null or told.unique or told.other):
-                yield self.sight(
+                yield self.observation(
                     model,
                     "The table has no audit at all: duplicates and missing keys pass unseen.",
                     "not_null and unique_values (or their kin) watch the key",
@@ -113,7 +113,7 @@ class MissingKeyAudit(ModelRule):
             return
         for grain in grains:
             if not told.makes_unique(grain) and not (grain & told.not_null.keys()):
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"No audit watches the grain {names(grain)}.",
                     "not_null and unique_values (or their kin) watch the grain",
@@ -131,7 +131,7 @@ class MissingKeyColumn(ModelRule):
         "model",
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         types = model.columns_to_types
         if not types or "*" in types or model.kind.is_external or model.kind.is_seed:
             return
@@ -146,7 +146,7 @@ class MissingKeyColumn(ModelRule):
             uses.append(("time_column", {model.time_column.column.name.lower()}))
         for where, columns in uses:
             if gone := sorted(columns - known):
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"`{where}` names {names(gone)}, which the query does not return.",
                     "the column is returned, or no longer named",

@@ -10,7 +10,7 @@ from sqlglot.optimizer.scope import Scope
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
 
@@ -23,12 +23,12 @@ class CrossJoin(ModelRule):
 
     spec = rule("cross-join", "Two tables are joined without a condition", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or not any(_looks_untied(join) for join in query.tree.all(exp.Join)):
             return
         for target, _ in unconditional_joins(query):
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"`{target}` is joined without a condition that ties it to the other tables, so "
                 "every row meets every row.",
@@ -113,7 +113,7 @@ class LimitInModel(ModelRule):
 
     spec = rule("limit-in-model", "A LIMIT was left in", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or not query.tree.has(exp.Limit):
             return
@@ -123,7 +123,7 @@ class LimitInModel(ModelRule):
                 continue
             ranked = scope.expression.args.get("order") is not None
             count = limit.expression.sql() if limit.expression is not None else "n"
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"LIMIT {count} after an ORDER BY keeps the first rows of "
                 + ("each interval." if model.kind.is_incremental else "the result.")
@@ -141,7 +141,7 @@ class UnboundedRecursion(ModelRule):
 
     spec = rule("unbounded-recursion", "Nothing bounds the recursion", "blocker", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None:
             return
@@ -150,7 +150,7 @@ class UnboundedRecursion(ModelRule):
                 continue
             for cte in with_.expressions:
                 if _recurses(cte) and not _is_bounded(cte):
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"Nothing bounds the recursion of `{cte.alias}`: a cycle in the data, or a "
                         "condition that stays true, never ends.",
@@ -224,7 +224,7 @@ class UnionColumnOrder(ModelRule):
         "union-column-order", "The branches of a union order columns differently", "high", "model"
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None:
             return
@@ -234,7 +234,7 @@ class UnionColumnOrder(ModelRule):
             left, right = _named(union.left), _named(union.right)
             if left != right and sorted(left) == sorted(right) and len(set(left)) == len(left):
                 moved = [a for a, b in zip(left, right, strict=True) if a != b]
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"The branches of a UNION order their columns differently ({names(moved)}): "
                     "values end up in each other's columns.",
@@ -253,7 +253,7 @@ class MissingColumn(ModelRule):
 
     spec = rule("missing-column", "The query reads a column that is not there", "blocker", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None:
             return
@@ -262,7 +262,7 @@ class MissingColumn(ModelRule):
         if not violated.get(AmbiguousOrInvalidColumn):
             return
         for table, column in sorted(set(unresolved(query, self.project.by_table))):
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"`{column}` is read from `{short(table)}`, which has no such column.",
                 "the column exists there, or is no longer read",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import rule
 
 LARGE_BACKFILL = 100
@@ -19,7 +19,7 @@ class NoStart(ModelRule):
 
     spec = rule("no-start", "The incremental model has no start", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
         incremental = (
             kind.is_incremental_by_time_range
@@ -30,7 +30,7 @@ class NoStart(ModelRule):
         if not incremental or model.start is not None:
             return
         inherited = self._inherits(model)
-        yield self.sight(
+        yield self.observation(
             model,
             "No `start`, neither here nor in model_defaults: the history begins where that of its "
             "parents does."
@@ -64,7 +64,7 @@ class BatchSizeMissing(ModelRule):
 
     spec = rule("batch-size-missing", "A long history and no batch_size", "medium", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_time_range or model.batch_size is not None:
             return
         if self.project.now is None or model.start is None:
@@ -75,7 +75,7 @@ class BatchSizeMissing(ModelRule):
         seconds = (now - to_timestamp(model.start, relative_base=None)) / 1_000
         intervals = int(seconds // model.interval_unit.seconds)
         if intervals > LARGE_BACKFILL:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"One job would compute about {intervals:,} intervals since {model.start}.",
                 "the kind has a `batch_size`",
@@ -88,10 +88,10 @@ class HugeFullModel(ModelRule):
 
     spec = rule("huge-full-model", "A FULL model of more than a million rows", "medium", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         rows = self.project.row_counts.get(model.fqn)
         if model.kind.is_full and rows is not None and rows > MANY_ROWS:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"{rows:,} rows are computed and written again in each run.",
                 "the model is incremental, or stays below a million rows",

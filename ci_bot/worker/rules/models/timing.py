@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.canonical import conjuncts
 from ci_bot.worker.rules.sql.interval import (
@@ -47,12 +47,12 @@ class TimeFilterMissing(ModelRule):
 
     spec = rule("time-filter-missing", "The query does not filter on its interval", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not (query := self.query(model)):
             return
         if model.kind.is_incremental_by_unique_key:
             if not mentions_interval(query):
-                yield self.sight(
+                yield self.observation(
                     model,
                     "Every run reads all of the source: the query has no filter on the interval.",
                     "the query filters on the interval, or the source is known to stay small",
@@ -67,7 +67,7 @@ class TimeFilterMissing(ModelRule):
         column = model.time_column.column.sql(dialect=model.dialect)
         if bounds.any:
             end = "start" if bounds.upper else "end"
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"The filter on the interval has no {end}, so a run reads more than its interval.",
                 f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
@@ -76,7 +76,7 @@ class TimeFilterMissing(ModelRule):
             )
             return
         stands = mentions_interval(query)
-        yield self.sight(
+        yield self.observation(
             model,
             "Start and end occur, but not every row has to pass them (an OR, an outer join, or a "
             "branch without the filter), so each run reads rows of all time."
@@ -94,7 +94,7 @@ class IntervalEdge(ModelRule):
         "interval-edge-lost", "A filter leaves out an edge of the interval", "high", "model"
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or query.written is None or not model.kind.is_incremental:
             return
@@ -104,7 +104,7 @@ class IntervalEdge(ModelRule):
             for side, loses_end in ((test.expression, left), (test.this, not left)):
                 name = _day_macro(side)
                 if name is not None and name.startswith("end_" if loses_end else "start_"):
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"`{'<' if loses_end else '>'} @{name}` leaves out the "
                         f"{'last' if loses_end else 'first'} day of every interval, and @{name} is "
@@ -132,14 +132,14 @@ class TimeFilterWrongColumn(ModelRule):
         "model",
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not _is_time_range(model) or not (query := self.query(model)):
             return
         filtered = {name for _, name in bounds_of(query).columns}
         target = model.time_column.column.name
         made_of = {name for _, name in time_column_origins(_roots(query), target)}
         if filtered and made_of and not filtered & (made_of | {target.lower()}):
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"The time column `{target}` is made of {names(made_of)}, but the interval is "
                 f"compared with {names(filtered)}: rows of one interval carry dates of another.",
@@ -158,7 +158,7 @@ class TimeColumnOutsideInterval(ModelRule):
         "model",
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not _is_time_range(model) or not (query := self.query(model)):
             return
         interval = UNITS[_interval_unit(model)]
@@ -168,7 +168,7 @@ class TimeColumnOutsideInterval(ModelRule):
                 item = _resolved(branch, name)
                 unit = _cut(item) if item is not None else None
                 if unit is not None and UNITS[unit] > interval:
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"`{name}` is cut to the {unit}, while the interval is one "
                         f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
@@ -176,7 +176,7 @@ class TimeColumnOutsideInterval(ModelRule):
                         anchors=(name,),
                     )
                 elif item is not None and (how := _moved(item)) and not _filter_moves(query, how):
-                    yield self.sight(
+                    yield self.observation(
                         model,
                         f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
                         "near its edges are dated outside of it.",

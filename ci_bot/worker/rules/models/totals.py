@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.interval import bounds_of, is_interval_predicate, mentions_interval
@@ -28,7 +28,7 @@ class WindowOverInterval(ModelRule):
         "model",
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
         if not (kind.is_incremental_by_time_range or kind.is_incremental_by_unique_key):
             return
@@ -45,7 +45,7 @@ class WindowOverInterval(ModelRule):
                 if _harmless(window, scope, times, ranks):
                     continue
                 text = window.this.sql(dialect=model.dialect)
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"`{text} OVER (…)` sees the rows of one interval only, so its value changes "
                     "at every edge and is wrong after a backfill with another batch size.",
@@ -106,7 +106,7 @@ class AggregateOverInterval(ModelRule):
         "model",
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key or not (query := self.query(model)):
             return
         if query.root is None or getattr(model.kind, "when_matched", None) is not None:
@@ -130,7 +130,7 @@ class AggregateOverInterval(ModelRule):
                 if item.alias_or_name.lower() not in key and _forgets(item, branch, times)
             ]
             if totals:
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"{names(totals)} count one interval, and the merge on {names(key)} replaces "
                     "the stored value with it: totals shrink to those of the last run.",

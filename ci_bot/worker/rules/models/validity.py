@@ -10,7 +10,7 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.models.base import ModelRule
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.observation import Sight, names
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.queries import Query, outer
@@ -27,7 +27,7 @@ class ScdValidity(ModelRule):
         "scd-validity", "Validity columns of an SCD type 2 model are in doubt", "high", "model"
     )
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
         if not kind.is_scd_type_2 or not (query := self.query(model)):
             return
@@ -39,7 +39,7 @@ class ScdValidity(ModelRule):
                 star = star or item.is_star
                 returned.add(item.alias_or_name.lower())
         if returned & reserved:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"The query returns {names(returned & reserved)}, which SQLMesh writes itself.",
                 "the query leaves the validity columns out, or they are named otherwise",
@@ -54,7 +54,7 @@ class ScdValidity(ModelRule):
         if isinstance(watched, list):
             needed |= set(column_names(watched))
         if gone := needed - returned:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"The kind names {names(gone)}, which the query does not return.",
                 "the query returns key, time and watched columns",
@@ -63,7 +63,7 @@ class ScdValidity(ModelRule):
             )
         for grain in grain_of(model):
             if grain and grain <= set(column_names(model.unique_key)):
-                yield self.sight(
+                yield self.observation(
                     model,
                     f"The grain {names(grain)} has no validity column, but a key has one row for "
                     "each of its versions.",
@@ -78,7 +78,7 @@ class UndefinedVariable(ModelRule):
 
     spec = rule("undefined-variable", "A variable is not defined anywhere", "high", "model")
 
-    def see(self, model: Any) -> Iterator[Sight]:
+    def see(self, model: Any) -> Iterator[Observation]:
         known = (self.project.variables or frozenset()) | _own_variables(model)
         asked: list[str] = []
         if model.is_sql:
@@ -89,7 +89,7 @@ class UndefinedVariable(ModelRule):
             asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
         gone = sorted({name for name in asked if name.lower() not in known})
         if gone:
-            yield self.sight(
+            yield self.observation(
                 model,
                 f"{names(gone)} have neither a value in the configuration nor a default, so they "
                 "are NULL.",

@@ -32,7 +32,7 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.statements import names
 from ci_bot.worker.statements.effects import Effect, Own, unknown
-from ci_bot.worker.statements.judging import Judged, Statement, said, weight
+from ci_bot.worker.statements.judging import JudgedEffect, Statement, said, weight
 from ci_bot.worker.statements.properties import odd_format, odd_key
 from ci_bot.worker.statements.text.reading import quiet
 from ci_bot.worker.statements.text.template import literal_parts, literals
@@ -50,7 +50,7 @@ _BLOCKS = frozenset({"model", "audit", "metric"})
 class Reading:
     """What could be read in a file; see the module."""
 
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedEffect, ...] = ()
     undecided: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -195,7 +195,7 @@ def _executed(document: Any) -> Iterator[tuple[str, str]]:
 
 
 def _reading(pieces: list[_Piece], dialect: str) -> Reading:
-    found: list[Judged] = []
+    found: list[JudgedEffect] = []
     temporary: set[Any] = set()
     for piece in pieces:
         own = _own(piece.model)
@@ -205,7 +205,7 @@ def _reading(pieces: list[_Piece], dialect: str) -> Reading:
                 temporary.add(effect.target)
             severity = weight(effect, own, temporary)
             if severity is not None:
-                found.append(Judged(statement, effect, severity, "", said(effect, own)))
+                found.append(JudgedEffect(statement, effect, severity, "", said(effect, own)))
     undecided = tuple(piece.source[:200] for piece in pieces if piece.undecided)
     return Reading(tuple(found), undecided)
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.statements import CODE, STATEMENT
-from ci_bot.worker.statements.judging import Judged
+from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.text.raw import of_file
 
 
-def written(inputs: RuleInputs) -> Iterator[Sight]:
+def written(inputs: RuleInputs) -> Iterator[Observation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
         if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
@@ -30,7 +30,7 @@ def written(inputs: RuleInputs) -> Iterator[Sight]:
         for item in new:
             if _key(item) not in old:
                 words = item.statement.source.split()
-                yield Sight(
+                yield Observation(
                     CODE if item.effect.action == "code" else STATEMENT,
                     f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
                     "the statement is gone, or a person has run it once instead",
@@ -41,12 +41,12 @@ def written(inputs: RuleInputs) -> Iterator[Sight]:
                 )
 
 
-def _blockers(inputs: RuleInputs, path: str, text: str | None) -> list[Judged]:
+def _blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEffect]:
     if text is None:
         return []
     reading = of_file(path, text, dialects_of(inputs, path)[0])
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
-def _key(item: Judged) -> tuple[str, str, str]:
+def _key(item: JudgedEffect) -> tuple[str, str, str]:
     return item.statement.slot, item.statement.source, item.said

@@ -23,7 +23,7 @@ from sqlmesh.utils.errors import SQLMeshError
 from ci_bot.worker.project.macro_code import objection
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.yaml_text import load
 
@@ -48,7 +48,7 @@ _DEEPEST = 3
 _MOST_PARTS = 20_000
 
 
-def evaluated(inputs: RuleInputs) -> Iterator[Sight]:
+def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
     """Arguments, in files that the change adds or edits, that hold more than SQL."""
     for path in inputs.changed_files or ():
         suffix = PurePosixPath(path).suffix.lower()
@@ -62,7 +62,7 @@ def evaluated(inputs: RuleInputs) -> Iterator[Sight]:
         for sql, why, line in new:
             if (sql, why) not in old and (why, line) not in told:
                 told.add((why, line))
-                yield Sight(
+                yield Observation(
                     PYTHON,
                     f"SQLMesh evaluates arguments of macros as Python, and in this one {why}. "
                     "Whoever loads this branch runs it.",

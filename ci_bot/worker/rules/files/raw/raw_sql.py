@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 
 from ci_bot.worker.rules.files.raw import macro_arguments
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 
-TextRule = Callable[[RuleInputs], Iterator[Sight]]
+TextRule = Callable[[RuleInputs], Iterator[Observation]]
 
 TEXT_RULES: tuple[TextRule, ...] = (macro_arguments.evaluated,)
 
 
-def judged(inputs: RuleInputs) -> Iterator[Sight]:
+def judged(inputs: RuleInputs) -> Iterator[Observation]:
     """What each of them sees."""
     for rule in TEXT_RULES:
         yield from rule(inputs)

@@ -11,7 +11,7 @@ from typing import Any
 from ci_bot.worker.rules.files.unit_tests.expectations import Shape, lost, new_variables
 from ci_bot.worker.rules.files.unit_tests.reading import Written, tests_of
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Sight
+from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
@@ -29,7 +29,7 @@ _MOVING = re.compile(
 )
 
 
-def removed(inputs: RuleInputs) -> Iterator[Sight]:
+def removed(inputs: RuleInputs) -> Iterator[Observation]:
     """Tests that are gone or check less, although the model that they tested is still there."""
     sides = tests_of(inputs)
     moved = {plain(old): plain(new) for old, new in renamed(inputs)}
@@ -43,7 +43,7 @@ def removed(inputs: RuleInputs) -> Iterator[Sight]:
         model = model or _model(inputs.after, tested) or _model(inputs.before, test.case.model)
         yield from _judged(inputs, test, sides.after, tested, model)
     for path in sorted(sides.unreadable & {test.path for test in sides.before}):
-        yield Sight(
+        yield Observation(
             WEAKENED,
             f"`{path}` is no plain YAML any more, so what its tests check cannot be compared.",
             "the file is plain YAML again, or its owner has compared the tests",
@@ -54,7 +54,7 @@ def removed(inputs: RuleInputs) -> Iterator[Sight]:
 
 def _judged(
     inputs: RuleInputs, test: Written, after: tuple[Written, ...], tested: str, model: Any
-) -> Iterator[Sight]:
+) -> Iterator[Observation]:
     shape = _shape(inputs, model)
     case = replace(test.case, model=tested)
     same_model = [other for other in after if _same_model(other.case.model, tested)]
@@ -64,7 +64,7 @@ def _judged(
     # The same name can stand in several files; the own file comes first.
     twin = min(named, key=lambda other: other.path != test.path, default=None)
     if twin is None:
-        yield Sight(
+        yield Observation(
             REMOVED,
             f"The unit test `{test.name}` of {short(test.case.model)} is gone, and the model is "
             "still there.",
@@ -76,7 +76,7 @@ def _judged(
         return
     told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
     if told:
-        yield Sight(
+        yield Observation(
             WEAKENED,
             f"The unit test `{test.name}` checks less than before: {'; '.join(told)}.",
             "the test is as strict as before, or its owner agrees",
@@ -143,7 +143,7 @@ def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
             yield path
 
 
-def moving_dates(inputs: RuleInputs) -> Iterator[Sight]:
+def moving_dates(inputs: RuleInputs) -> Iterator[Observation]:
     """Dates in tests that follow the clock."""
     for path in _yaml_files(inputs):
         after = inputs.text_after(path)
@@ -156,7 +156,7 @@ def moving_dates(inputs: RuleInputs) -> Iterator[Sight]:
                 continue
             found = _MOVING.search(f"{code}\n")
             if found:
-                yield Sight(
+                yield Observation(
                     MOVING,
                     f"Line {number} follows the clock (`{found.group(0).strip(' :,}')}`), so the "
                     "test passes today and may fail tomorrow.",

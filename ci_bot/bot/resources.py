@@ -1,0 +1,18 @@
+"""Files that travel with the package, and stand at the top level of a checkout."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+
+def resource(name: str) -> Traversable:
+    """A directory of this installation, `templates` or `examples`."""
+    return find(files("ci_bot"), Path(__file__).parents[2], name)
+
+
+def find(package: Traversable, checkout: Path, name: str) -> Traversable:
+    """The directory inside the installed package, or else the one at the root of a checkout."""
+    packaged = package / name
+    return packaged if packaged.is_dir() else checkout / name
