@@ -3,8 +3,8 @@
 A report is computed by the very code that it judges where such a file changes, so a person has to
 look. What was loaded decides, wherever in the repository it lies: the worker tells each file before
 anything in it can run (`cage/watch/trace.py`). Of the changed ones among them, data is no code:
-text without Jinja, and Python whose comments and docstrings alone have changed. What is not known to be
-data counts as code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
+text without Jinja, and Python whose comments and docstrings alone have changed. What is not known
+to be data counts as code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
 """
 
 from __future__ import annotations
