@@ -93,7 +93,7 @@ def test_review__names_what_is_too_large_and_takes_it_for_code(repository: Repos
 
 def test_review__of_a_path_longer_than_a_name__is_a_report(repository: Repository) -> None:
     base = repository.git("rev-parse", "HEAD")
-    deep = repository.root
+    deep = repository.root / "macros"
     for number in range(12):
         deep = deep / (f"{number}" + "d" * 120)
     deep.mkdir(parents=True)
