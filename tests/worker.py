@@ -107,8 +107,7 @@ class Client:
     def apply(self, environment: str, **options: Any) -> ApplyDocument:
         document: ApplyDocument = self._with(
             lambda bench: applying.apply(
-                bench,
-                applying.ApplyOptions(environment=environment, owner=owner(OWNER), **options),
+                bench, environment=environment, owner=owner(OWNER), **options
             )
         )
         return document
@@ -117,12 +116,10 @@ class Client:
         document: CleanupDocument = self._with(
             lambda bench: cleaning.cleanup(
                 bench,
-                cleaning.CleanupOptions(
-                    environment=environment,
-                    environment_prefix="pr",
-                    owner=owner(OWNER),
-                    **options,
-                ),
+                environment=environment,
+                environment_prefix="pr",
+                owner=owner(OWNER),
+                **options,
             )
         )
         return document

@@ -226,8 +226,9 @@ AnyRequest = (
     | SweepRequest
     | DoctorRequest
 )
-Ask = Annotated[AnyRequest, Field(discriminator="activity")]
-REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(Ask)
+REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
+    Annotated[AnyRequest, Field(discriminator="activity")]
+)
 
 
 class FailedAnswer(Contract):

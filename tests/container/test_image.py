@@ -184,7 +184,7 @@ def test_content__pip_is_there_for_a_projects_own_requirements(engine: Engine, i
 
 
 def test_content__container_file_names_the_workers_account(engine: Engine, image: str) -> None:
-    # ci_bot.surroundings reads it beside the interpreter, and switches the cage on.
+    # ci_bot.machine reads it beside the interpreter, and switches the cage on.
     content = json.loads(shell(engine, image, "cat /opt/ci-bot/ci-bot-container.json"))
     assert content == {
         "uid": int(shell(engine, image, "id -u worker")),

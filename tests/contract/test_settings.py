@@ -77,7 +77,10 @@ def test_outputs__of_the_readme_are_those_of_the_action(metadata: Any, readme: s
 def test_outputs__are_all_set_somewhere(metadata: Any) -> None:
     sources = "\n".join(
         path.read_text("utf-8")
-        for path in [*(ROOT / "ci_bot" / "pull_request").glob("*.py"), ROOT / "ci_bot/workflow.py"]
+        for path in [
+            *(ROOT / "ci_bot" / "bot" / "pull_request").glob("*.py"),
+            ROOT / "ci_bot/bot/action.py",
+        ]
     )
 
     for name in metadata["outputs"]:

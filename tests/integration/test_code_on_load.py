@@ -218,7 +218,7 @@ def test_code_that_lies__is_on_the_list_already(
 
 
 SILENCED = """\
-from ci_bot.worker import rule_inputs
+from ci_bot.worker.review import rule_inputs
 
 rule_inputs.judge_plan = lambda *_args, **_kwargs: []
 """

@@ -380,8 +380,8 @@ def test_download_artifact__from_a_place_that_is_not_asked(
 def test_client__imports_pygithub_with_its_first_request_only() -> None:
     code = (
         "import sys, time\n"
-        "from ci_bot.github.client import GitHubClient\n"
-        "from ci_bot.github.transport import Time\n"
+        "from ci_bot.bot.github.client import GitHubClient\n"
+        "from ci_bot.bot.github.http.transport import Time\n"
         "GitHubClient(repository='octo/flights', token='ghs_x', api_url='https://api.github.com',"
         " time=Time(time.time, time.monotonic, time.sleep, lambda: 0.0))\n"
         "print(sorted({'github', 'requests', 'urllib3', 'pydantic'} & set(sys.modules)))"

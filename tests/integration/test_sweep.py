@@ -54,8 +54,7 @@ class Night:
 
         def act(bench: WorkerClient) -> ApplyDocument:
             mine = owner(self.repo.full_name, number=number)
-            options = applying.ApplyOptions(environment=f"pr_{number}", owner=mine)
-            return applying.apply(bench, options)
+            return applying.apply(bench, environment=f"pr_{number}", owner=mine)
 
         assert self.worker._with(act).result == "applied"
         self.applied.append(number)

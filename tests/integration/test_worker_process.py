@@ -600,12 +600,12 @@ import json, os, signal, sys, time
 from pathlib import Path
 from ci_bot.contracts.messages import CleanupAsk, Owner
 from ci_bot.errors import BotError
-from ci_bot.process.deadline import Deadline
-from ci_bot.process.identity import Identity
-from ci_bot.process.launch import Launch, Limits
-from ci_bot.process.run import run_worker
-from ci_bot.process.signals import CancelToken, handle_signals
-from ci_bot.process.workspace import private_workspace
+from ci_bot.bot.cage.watch.deadline import Deadline
+from ci_bot.bot.cage.user import Identity
+from ci_bot.bot.cage.launch import Launch, WorkerLimits
+from ci_bot.bot.cage.run import run_worker
+from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
+from ci_bot.bot.cage.workspace import private_workspace
 from ci_bot.secrets import Redactor
 
 ground, python, scenario, probe, seconds, uid, *search = sys.argv[1:]
@@ -625,7 +625,7 @@ try:
             launch=Launch(python=python, environment={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
                           directory=space.repository, channel_directory=space.channel,
                           search_path=tuple(search), module="worker_probe", identity=identity,
-                          limits=Limits(grace_seconds=5.0)),
+                          limits=WorkerLimits(grace_seconds=5.0)),
             redactor=Redactor(), on_log=print,
             deadline=Deadline(float(seconds), clock=time.monotonic),
             on_progress=lambda _: print(

@@ -20,12 +20,13 @@ from tests.factories import PLAN, make_apply
 End = Callable[[], ApplyDocument | Failure]
 
 
-class Desk:
-    """The bench's part that an apply uses, with a worker that says something and ends somehow."""
+class Stub:
+    """The client's part that an apply uses, with a worker that says something and ends somehow."""
 
     gateway = None
-    project_directories = ["/r"]  # noqa: RUF012 - as the bench gives it
+    project_directories = ["/r"]  # noqa: RUF012 - as the client gives it
     workplace = Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
+    request = WorkerClient.request
 
     def __init__(self, end: End, *steps: tuple[str, str, int | None, int | None]) -> None:
         self._end = end
@@ -45,14 +46,14 @@ class Desk:
         return self._end()
 
 
-def apply(desk: Desk, **options: Any) -> ApplyDocument:
+def apply(stub: Stub, **options: Any) -> ApplyDocument:
     given: dict[str, Any] = {
         "environment": "pr_7",
         "owner": Owner(name="octo/shop", pr_number=7),
         "plan_id": PLAN,
     }
-    bench: WorkerClient = desk  # type: ignore[assignment]
-    return applying.apply(bench, applying.ApplyOptions(**given | options))
+    client: WorkerClient = stub  # type: ignore[assignment]
+    return applying.apply(client, **given | options)
 
 
 def ends(error: Exception, answer: ApplyDocument | None = None) -> End:
@@ -69,7 +70,7 @@ CRASH = WorkerFailed("The worker was killed by signal SIGKILL.", reason_code="wo
 
 def test_worker_that_dies__leaves_what_progress_has_told() -> None:
     steps = [("plan", "planning again", None, None), ("apply", "shop.a in 2.0s", 3, 5)]
-    document = apply(Desk(ends(CRASH), *steps))
+    document = apply(Stub(ends(CRASH), *steps))
 
     assert (document.result, document.reason_code) == ("failed", "worker_crashed")
     assert applying.exit_code(document) == 4
@@ -81,7 +82,7 @@ def test_worker_that_dies__leaves_what_progress_has_told() -> None:
 
 @pytest.mark.parametrize("phase", ["verify", "evidence"])
 def test_worker_that_dies_after_the_promotion__leaves_a_built_environment(phase: str) -> None:
-    document = apply(Desk(ends(CRASH), ("apply", "building", None, None), (phase, "x", None, None)))
+    document = apply(Stub(ends(CRASH), ("apply", "building", None, None), (phase, "x", None, None)))
 
     assert applying.exit_code(document) == 4
     assert document.partial[0].startswith("pr_7 is built and its views are made")
@@ -93,7 +94,7 @@ def test_worker_that_dies__had_left_a_document_that_may_be_a_step_behind() -> No
     failure = Failure(stage="apply", reason_code="worker_ended", exit_code=1, message="It ended.")
     given = {"result": "failed", "reason_code": "worker_ended", "failure": failure}
     left = make_apply(environment="pr_7", partial=["old"], **given)
-    document = apply(Desk(lambda: left, ("verify", "asking Spark", None, None)))
+    document = apply(Stub(lambda: left, ("verify", "asking Spark", None, None)))
 
     assert applying.exit_code(document) == 4
     assert document.models == left.models
@@ -102,13 +103,13 @@ def test_worker_that_dies__had_left_a_document_that_may_be_a_step_behind() -> No
 
 def test_worker_that_dies_before_it_builds__is_a_failure_like_any_other() -> None:
     with pytest.raises(WorkerFailed):
-        apply(Desk(ends(CRASH), ("plan", "planning again", None, None)))
+        apply(Stub(ends(CRASH), ("plan", "planning again", None, None)))
 
 
 def test_worker_that_is_late__has_told_what_it_built() -> None:
     told = make_apply(result="cancelled", reason_code="cancelled", partial=["what is there"])
     late = WorkerTimedOut("The worker did not finish within 60 minutes.", hint="Raise it.")
-    document = apply(Desk(ends(late, told), ("apply", "shop.a in 2.0s", 3, 5)))
+    document = apply(Stub(ends(late, told), ("apply", "shop.a in 2.0s", 3, 5)))
 
     assert (document.result, document.reason_code) == ("failed", "timeout")
     assert applying.exit_code(document) == 4
@@ -121,7 +122,7 @@ def test_worker_that_is_late__has_told_what_it_built() -> None:
 def test_worker_that_is_cancelled__keeps_the_code_of_its_signal() -> None:
     error = WorkerCancelled("The run was terminated; the worker was stopped.")
     error.exit_code = 143
-    document = apply(Desk(ends(error), ("apply", "shop.a in 2.0s", None, None)))
+    document = apply(Stub(ends(error), ("apply", "shop.a in 2.0s", None, None)))
 
     assert (document.result, applying.exit_code(document)) == ("cancelled", 143)
     assert document.partial[0].startswith("pr_7 may be half built: tables may hold a part")
@@ -130,29 +131,29 @@ def test_worker_that_is_cancelled__keeps_the_code_of_its_signal() -> None:
 
 def test_failure__of_a_worker_that_never_began__names_the_plan_that_was_asked_for() -> None:
     failure = Failure(stage="plan", reason_code="held", exit_code=3, message="held")
-    document = apply(Desk(lambda: failure))
+    document = apply(Stub(lambda: failure))
     assert (document.result, document.plan_id) == ("refused", PLAN)
 
 
 @pytest.mark.parametrize("environment", ["prod", "PROD", "Prod ", " prod", "pr_8", "dev"])
 def test_name__that_must_not_be_built__is_refused_and_no_worker_is_asked(environment: str) -> None:
-    desk = Desk(make_apply)
-    document = apply(desk, environment=environment)
+    stub = Stub(make_apply)
+    document = apply(stub, environment=environment)
     assert (document.result, applying.exit_code(document)) == ("refused", 3)
-    assert desk.asked == []
+    assert stub.asked == []
 
 
 @pytest.mark.parametrize("environment", ["", "pr 7", "a" * 300, "PR_7"])
 def test_name__that_is_none__is_bad_input(environment: str) -> None:
-    desk = Desk(make_apply)
+    stub = Stub(make_apply)
     with pytest.raises(BadInput):
-        apply(desk, environment=environment)
-    assert desk.asked == []
+        apply(stub, environment=environment)
+    assert stub.asked == []
 
 
 def test_claim__in_a_workflow__is_refused() -> None:
-    desk = Desk(make_apply)
-    assert applying.exit_code(apply(desk, claim=True)) == 3
-    assert desk.asked == []
-    assert apply(desk, claim=True, owner=Owner(name="octo/shop")).result == "applied"
-    assert Path(desk.asked[0].projects[0]) == Path("/r")
+    stub = Stub(make_apply)
+    assert applying.exit_code(apply(stub, claim=True)) == 3
+    assert stub.asked == []
+    assert apply(stub, claim=True, owner=Owner(name="octo/shop")).result == "applied"
+    assert Path(stub.asked[0].projects[0]) == Path("/r")

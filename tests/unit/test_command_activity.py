@@ -147,7 +147,7 @@ def desk_of(github: Memory) -> Publisher:
     )
     return Publisher(
         settings=Settings(inputs=Inputs(), runner=runner),
-        around=around,
+        machine=around,
         commands=Commands(out, token=lambda: "0" * 64),
         outputs=Outputs(None, delimiter=lambda: "0" * 64),
         summary=StepSummary(None),

@@ -32,7 +32,7 @@ def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
     assert not desk.try_post("applying", MarkerFacts(), render)
     assert not desk.try_note("a note")
 
-    out = desk.around.out
+    out = desk.machine.out
     assert isinstance(out, io.StringIO)
     assert "The comment could not be updated: GitHub is down." in out.getvalue()
     assert "No note could be written: GitHub is down." in out.getvalue()

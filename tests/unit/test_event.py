@@ -409,7 +409,7 @@ def test_read_event__any_text_is_an_event_or_bad_input(text: str) -> None:
 def test_import__is_light_enough_for_an_event_that_needs_nothing() -> None:
     """Neither pydantic, PyGithub, Jinja nor the warehouse's libraries come with the routing."""
     code = (
-        "import sys, ci_bot.event, ci_bot.activity, ci_bot.commands;"
+        "import sys, ci_bot.bot.trigger.event, ci_bot.bot.trigger.job, ci_bot.bot.trigger.comment_command;"
         "print(sorted({name.split('.')[0] for name in sys.modules}"
         " & {'pydantic', 'github', 'requests', 'jinja2', 'sqlmesh', 'pyspark', 'click'}))"
     )

@@ -16,6 +16,7 @@ from ci_bot.bot.comment.sweep_summary import render_sweep, sweep_to_terminal
 from ci_bot.bot.github.laptop import repository_of, token_of
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
@@ -66,6 +67,8 @@ class Worker:
     workplace: Workplace = field(
         default_factory=lambda: Workplace(repository="/r", cache_dir="/c", scratch_dir="/s")
     )
+
+    request = WorkerClient.request
 
     def environments(self, ask: ListRequest) -> EnvironmentList | Failure:
         return self.listing or EnvironmentList(

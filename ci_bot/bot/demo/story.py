@@ -107,12 +107,25 @@ def _tell(machine: Machine, layout: DemoLayout) -> int:
         if report.plan_id is None:
             return EXIT_FAILED
         with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
-            applied = applying.apply(client, _apply_options(report))
+            applied = applying.apply(
+                client,
+                environment=ENVIRONMENT,
+                owner=owner("local", number=7),
+                plan_id=report.plan_id,
+                reviewed=report.identity,
+                window=report.identity.window if report.identity else None,
+            )
             stage.say(to_terminal(applied, colour=machine.out.isatty()))
         if applying.exit_code(applied) != EXIT_DONE:
             return applying.exit_code(applied)
         with stage.chapter("Merge: the pull request is closed, and its environment goes"):
-            cleaned = cleaning.cleanup(client, _cleanup_options())
+            cleaned = cleaning.cleanup(
+                client,
+                environment=ENVIRONMENT,
+                environment_prefix="pr",
+                owner=owner("local", number=7),
+                merged=True,
+            )
             stage.say(to_terminal(cleaned, colour=machine.out.isatty()))
     stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
     return cleaning.exit_code(cleaned)
@@ -178,23 +191,4 @@ def _review(client: WorkerClient, machine: Machine) -> Report:
             commits=reviewing.Commits(),
         ),
         planned_at=machine.timestamp(),
-    )
-
-
-def _apply_options(report: Report) -> applying.ApplyOptions:
-    return applying.ApplyOptions(
-        environment=ENVIRONMENT,
-        owner=owner("local", number=7),
-        plan_id=report.plan_id,
-        reviewed=report.identity,
-        window=report.identity.window if report.identity else None,
-    )
-
-
-def _cleanup_options() -> cleaning.CleanupOptions:
-    return cleaning.CleanupOptions(
-        environment=ENVIRONMENT,
-        environment_prefix="pr",
-        owner=owner("local", number=7),
-        merged=True,
     )

@@ -235,30 +235,29 @@ def _apply(
 
     client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
     prefix = settings.inputs.environment_prefix
-    options = applying.ApplyOptions(
-        environment=EnvironmentName.of(prefix, asked.number),
-        environment_prefix=prefix,
-        owner=owner(
-            settings.runner.repository,
-            number=asked.number,
-            head_sha=pull.head_sha,
-            run=str(settings.runner.run_id),
-        ),
-        plan_id=marker.plan,
-        reviewed=own.identity,
-        window=marker.window,
-        flags=flags_of(settings.inputs),
-        table_diff=settings.inputs.table_diff,
-    )
+    environment = EnvironmentName.of(prefix, asked.number)
     try:
-        return applying.apply(client, options)
+        return applying.apply(
+            client,
+            environment=environment,
+            environment_prefix=prefix,
+            owner=owner(
+                settings.runner.repository,
+                number=asked.number,
+                head_sha=pull.head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            plan_id=marker.plan,
+            reviewed=own.identity,
+            window=marker.window,
+            flags=flags_of(settings.inputs),
+            table_diff=settings.inputs.table_diff,
+        )
     except Cancelled:
         raise
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)
-        return applying.failed_document(
-            failure, environment=options.environment, plan_id=marker.plan
-        )
+        return applying.failed_document(failure, environment=environment, plan_id=marker.plan)
 
 
 def _record(document: ApplyDocument, publisher: Publisher) -> int:

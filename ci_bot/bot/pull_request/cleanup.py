@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Rendered
@@ -65,7 +66,8 @@ def remove(
     """
     publisher.look()
     prefix = settings.inputs.environment_prefix
-    options = cleaning.CleanupOptions(
+    document = _document(
+        client,
         environment=EnvironmentName.of(prefix, number),
         environment_prefix=prefix,
         owner=owner(
@@ -77,7 +79,6 @@ def remove(
         reclaim=settings.inputs.reclaim,
         merged=merged,
     )
-    document = _document(client, options)
     publisher.template = replace(publisher.template, merged=merged)
     return publish(document, publisher)
 
@@ -140,14 +141,14 @@ def _check_person(asked: job.Cleanup, github: GitHub) -> None:
         )
 
 
-def _document(client: WorkerClient, options: cleaning.CleanupOptions) -> CleanupDocument:
+def _document(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
-        return cleaning.cleanup(client, options)
+        return cleaning.cleanup(client, **wanted)
     except Cancelled:
         raise
     except BotError as error:
         return cleaning.failed_document(
-            failure_of(error, "cleanup", client.redactor), environment=options.environment
+            failure_of(error, "cleanup", client.redactor), environment=wanted["environment"]
         )
 
 

@@ -119,22 +119,20 @@ def apply_locally(
     ) as client:
         document = applying.apply(
             client,
-            applying.ApplyOptions(
-                environment=environment,
-                owner=owner(run_owner(None, origin_of(client))),
-                claim=claim,
-                plan_id=plan_id,
-                flags=PlanFlags(
-                    forward_only=forward_only,
-                    include_unmodified=include_unmodified,
-                    min_intervals=min_intervals,
-                    select_models=list(select_models),
-                    restate_models=list(restate_models),
-                    allow_destructive=list(allow_destructive),
-                ),
-                start=start,
-                end=end,
+            environment=environment,
+            owner=owner(run_owner(None, origin_of(client))),
+            claim=claim,
+            plan_id=plan_id,
+            flags=PlanFlags(
+                forward_only=forward_only,
+                include_unmodified=include_unmodified,
+                min_intervals=min_intervals,
+                select_models=list(select_models),
+                restate_models=list(restate_models),
+                allow_destructive=list(allow_destructive),
             ),
+            start=start,
+            end=end,
         )
         raise_bad_input(document.failure)
         context = _context(machine, client, environment, apply_phase(document.result))
@@ -169,14 +167,12 @@ def cleanup_locally(
     ) as client:
         document = cleaning.cleanup(
             client,
-            cleaning.CleanupOptions(
-                environment=environment,
-                environment_prefix=environment_prefix,
-                owner=owner(run_owner(None, origin_of(client))),
-                reclaim=reclaim,  # type: ignore[arg-type]  # click offers its three values only
-                merged=merged,
-                claim=claim,
-            ),
+            environment=environment,
+            environment_prefix=environment_prefix,
+            owner=owner(run_owner(None, origin_of(client))),
+            reclaim=reclaim,
+            merged=merged,
+            claim=claim,
         )
         raise_bad_input(document.failure)
         done = document.result in ("removed", "nothing_to_do")

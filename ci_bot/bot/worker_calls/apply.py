@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any
 
 import ci_bot
 from ci_bot.bot.cage.run import WorkerCancelled, WorkerTimedOut
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient
 from ci_bot.bot.worker_calls.refusals import refused
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
-from ci_bot.contracts.documents.plan import Window
-from ci_bot.contracts.environment import UnfitName, for_apply
-from ci_bot.contracts.messages import ApplyRequest, Owner, Progress
-from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity, whole_id
+from ci_bot.contracts.environment import UnfitName
+from ci_bot.contracts.messages import ApplyRequest, Progress
+from ci_bot.contracts.plan_identity import whole_id
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
@@ -25,57 +23,24 @@ from ci_bot.errors import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApplyOptions:
-    """What to apply; `window` and `reviewed` come from the review that is applied."""
-
-    environment: str
-    owner: Owner
-    environment_prefix: str = "pr"
-    claim: bool = False
-    plan_id: str | None = None
-    reviewed: PlanIdentity | None = None
-    window: Window | None = None
-    flags: PlanFlags = field(default_factory=PlanFlags)
-    start: str | None = None
-    end: str | None = None
-    table_diff: bool = True
-
-
-def apply(client: WorkerClient, options: ApplyOptions) -> ApplyDocument:
+def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
     """Applies, or says in the document why not; also where the worker was stopped or has died.
+
+    Args:
+        wanted: The fields of `ApplyRequest` that the client does not know by itself.
 
     Raises:
         BadInput: the environment's name is none, or the request cannot be put to a worker.
         Cancelled: before the worker was started.
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
-    asked = whole_id(options.plan_id, options.reviewed)
+    environment = wanted["environment"]
+    asked = whole_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
-        with checked():
-            request = ApplyRequest(
-                projects=client.project_directories,
-                gateway=client.gateway,
-                workplace=client.workplace,
-                owner=options.owner,
-                environment_prefix=options.environment_prefix,
-                claim=options.claim,
-                environment=for_apply(
-                    options.environment,
-                    prefix=options.environment_prefix,
-                    number=options.owner.pr_number,
-                ),
-                plan_id=options.plan_id,
-                reviewed=options.reviewed,
-                window=options.window,
-                flags=options.flags,
-                start=options.start,
-                end=options.end,
-                table_diff=options.table_diff,
-            )
+        request = client.request(ApplyRequest, **wanted)
     except UnfitName as error:
         failure = refused(error, "apply")
-        return failed_document(failure, environment=options.environment, plan_id=asked)
+        return failed_document(failure, environment=environment, plan_id=asked)
     last: list[Step] = []
 
     def on_progress(step: Progress) -> None:
@@ -95,12 +60,12 @@ def apply(client: WorkerClient, options: ApplyOptions) -> ApplyDocument:
             error,
             told if isinstance(told, ApplyDocument) else None,
             last[0] if last else None,
-            environment=options.environment,
+            environment=environment,
             plan_id=asked,
         )
     if isinstance(answer, ApplyDocument):
         return _with_last_step(answer, last[0]) if last else answer
-    return failed_document(answer, environment=options.environment, plan_id=asked)
+    return failed_document(answer, environment=environment, plan_id=asked)
 
 
 def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:

@@ -2,64 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import ci_bot
 from ci_bot.bot.cage.run import WorkerCancelled
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.refusals import refused
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.environment import UnfitName, for_cleanup
-from ci_bot.contracts.messages import CleanupRequest, Owner
+from ci_bot.contracts.environment import UnfitName
+from ci_bot.contracts.messages import CleanupRequest
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED
 
 
-@dataclass(frozen=True, kw_only=True)
-class CleanupOptions:
-    environment: str
-    environment_prefix: str
-    owner: Owner
-    reclaim: Literal["auto", "never", "always"] = "auto"
-    merged: bool | None = None
-    claim: bool = False
-
-
-def cleanup(client: WorkerClient, options: CleanupOptions) -> CleanupDocument:
+def cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     """Cleans up, or says in the document why not; also where the run was cancelled meanwhile.
+
+    Args:
+        wanted: The fields of `CleanupRequest` that the client does not know by itself.
 
     Raises:
         BadInput: `environment_prefix` is none, or the request cannot be put to a worker.
         Cancelled: before the worker was started.
     """
+    environment = wanted["environment"]
     try:
-        with checked():
-            request = CleanupRequest(
-                projects=client.project_directories,
-                gateway=client.gateway,
-                workplace=client.workplace,
-                owner=options.owner,
-                environment_prefix=options.environment_prefix,
-                environment=for_cleanup(
-                    options.environment,
-                    prefix=options.environment_prefix,
-                    number=options.owner.pr_number,
-                ),
-                reclaim=options.reclaim,
-                merged=options.merged,
-                claim=options.claim,
-            )
+        request = client.request(CleanupRequest, **wanted)
     except UnfitName as error:
-        return failed_document(refused(error, "cleanup"), environment=options.environment)
+        return failed_document(refused(error, "cleanup"), environment=environment)
     try:
         answer = client.cleanup(request)
     except WorkerCancelled as error:
-        return cancelled_document(error, environment=options.environment)
+        return cancelled_document(error, environment=environment)
     if isinstance(answer, CleanupDocument):
         return answer
-    return failed_document(answer, environment=options.environment)
+    return failed_document(answer, environment=environment)
 
 
 def cancelled_document(error: WorkerCancelled, *, environment: str) -> CleanupDocument:

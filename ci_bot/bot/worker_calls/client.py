@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ci_bot.bot.cage.doors import DOCKER_SOCKETS
 from ci_bot.bot.cage.git.repository import Blob, Git
@@ -34,6 +34,7 @@ from ci_bot.bot.cage.workspace import (
     search_path,
 )
 from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
+from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Contract, Failure
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -62,6 +63,7 @@ from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
 Answer = TypeVar("Answer", bound=Contract)
+Request = TypeVar("Request", bound=Contract)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +126,7 @@ class WorkerClient:
         self.deadline = deadline
         self._workspace = workspace
         self._launch = launch
-        self._around = machine
+        self._machine = machine
         self._cancel = cancel
         self._listener = listener
         self._installed = False
@@ -148,6 +150,21 @@ class WorkerClient:
     def project_directories(self) -> list[str]:
         """The projects' directories as the worker sees them."""
         return [str(self._workspace.repository / path) for path in self.projects]
+
+    def request(self, kind: Callable[..., Request], **fields: Any) -> Request:
+        """A request to the worker, with what this client knows of the projects filled in.
+
+        Raises:
+            BadInput: a value does not fit the contract.
+            UnfitName: the environment has a name that must not be used.
+        """
+        with checked():
+            return kind(
+                projects=self.project_directories,
+                gateway=self.gateway,
+                workplace=self.workplace,
+                **fields,
+            )
 
     def listen(self, more: Listener) -> None:
         """Adds somebody who hears of the work."""
@@ -265,7 +282,7 @@ class WorkerClient:
                 on_log=self._listener.on_log,
                 deadline=self.deadline,
                 cancel=self._cancel,
-                clock=self._around.monotonic,
+                clock=self._machine.monotonic,
             )
         except Cancelled:
             raise
@@ -297,7 +314,7 @@ class WorkerClient:
             on_log=self._listener.on_log,
             deadline=self.deadline,
             cancel=self._cancel,
-            clock=self._around.monotonic,
+            clock=self._machine.monotonic,
             on_cancel=self._listener.on_cancel,
             trace=trace,
             second=second,
@@ -328,7 +345,7 @@ class WorkerClient:
             on_log=self._listener.on_log,
             deadline=self.deadline,
             cancel=self._cancel,
-            clock=self._around.monotonic,
+            clock=self._machine.monotonic,
             repository=self._workspace.repository,
         )
         self._installed = True

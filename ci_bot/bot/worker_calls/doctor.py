@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ci_bot
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import ProjectCheck
@@ -18,14 +17,7 @@ def doctor(client: WorkerClient, *, owner_name: str) -> DoctorDocument:
     Raises:
         WorkerFailed: it gave no answer.
     """
-    with checked():
-        request = DoctorRequest(
-            projects=client.project_directories,
-            gateway=client.gateway,
-            workplace=client.workplace,
-            owner=owner(owner_name),
-        )
-    answer = client.doctor(request)
+    answer = client.doctor(client.request(DoctorRequest, owner=owner(owner_name)))
     return answer if isinstance(answer, DoctorDocument) else failed_document(answer)
 
 

@@ -13,7 +13,7 @@ from ci_bot.errors import BadInput
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Goes around the making of every question (`ReviewAsk` and the others) and of its parts.
+    """Goes around the making of every question (`ReviewRequest` and the others) and of its parts.
 
     Raises:
         BadInput: a value does not fit the contract; one sentence names each that does not.

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument
@@ -77,14 +76,11 @@ def sweep(
     Raises:
         BotError: the list could not be made, or GitHub did not answer; nothing was touched.
     """
-    with checked():
-        question = ListRequest(
-            projects=client.project_directories,
-            gateway=client.gateway,
-            workplace=client.workplace,
-            owner=owner(options.owner, run=options.run),
-            environment_prefix=options.environment_prefix,
-        )
+    question = client.request(
+        ListRequest,
+        owner=owner(options.owner, run=options.run),
+        environment_prefix=options.environment_prefix,
+    )
     listed = client.environments(question)
     if isinstance(listed, Failure):
         raise _error(listed)
@@ -127,23 +123,20 @@ def _remove(
     client: WorkerClient, options: SweepOptions, chosen: list[Row]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
-    with checked():
-        request = SweepRequest(
-            projects=client.project_directories,
-            gateway=client.gateway,
-            workplace=client.workplace,
-            owner=owner(options.owner, run=options.run),
-            environment_prefix=options.environment_prefix,
-            reclaim=options.reclaim,
-            targets=[
-                SweepTarget(
-                    environment=EnvironmentName(row.environment),
-                    pr_number=row.number or 0,
-                    merged=row.merged,
-                )
-                for row in chosen
-            ],
-        )
+    request = client.request(
+        SweepRequest,
+        owner=owner(options.owner, run=options.run),
+        environment_prefix=options.environment_prefix,
+        reclaim=options.reclaim,
+        targets=[
+            SweepTarget(
+                environment=EnvironmentName(row.environment),
+                pr_number=row.number or 0,
+                merged=row.merged,
+            )
+            for row in chosen
+        ],
+    )
     try:
         answer: SweepDocument | Failure = client.sweep(request)
     except (WorkerFailed, TimedOut) as error:

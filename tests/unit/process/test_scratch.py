@@ -24,7 +24,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs ro
 HOLDER = """
 import sys, time
 from pathlib import Path
-from ci_bot.process.scratch import held_directory
+from ci_bot.bot.cage.scratch import held_directory
 with held_directory(Path(sys.argv[1])) as path:
     (path / "cache").mkdir()
     (path / "cache" / "entry").write_text("x")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.cage.watch import trace
 from ci_bot.bot.cage.watch.trace import TraceReader, opened_among
 
-HOOK = Path(trace.__file__).parent.parent / "worker" / "load_trace.py"
+HOOK = Path(trace.__file__).parents[3] / "worker" / "process" / "load_trace.py"
 START = """\
 import importlib.util, os, sys
 spec = importlib.util.spec_from_file_location("load_trace", {hook!r})

@@ -43,7 +43,7 @@ class Line:
         self.request.write(REQUEST.dump_json(ASKED))
         self.request.flush()
         self.channel = Channel(
-            request=self.request.fileno(), answer=self.answer.fileno(), progress=self.writer
+            request_fd=self.request.fileno(), answer=self.answer.fileno(), progress=self.writer
         )
 
     def heard(self) -> bytes:
@@ -69,8 +69,8 @@ def line(tmp_path: Path) -> Iterator[Line]:
 
 
 def test_ask__twice_the_same(line: Line) -> None:
-    assert line.channel.ask() == ASKED
-    assert line.channel.ask() == ASKED
+    assert line.channel.request() == ASKED
+    assert line.channel.request() == ASKED
 
 
 def test_answer__a_later_one_takes_the_place(line: Line) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.documents.plan import TestFailure, TestOnBase
@@ -49,15 +48,12 @@ def _on_base(
         return {}
     wanted = sorted({(failure.path or "", failure.name) for failure in failures})
     try:
-        with checked():
-            request = BaseTestsRequest(
-                projects=projects,
-                gateway=client.gateway,
-                workplace=client.workplace,
-                base_repository=client.base_directory,
-                owner=owner,
-                tests=[TestName(path=path or None, name=name) for path, name in wanted],
-            )
+        request = client.request(
+            BaseTestsRequest,
+            base_repository=client.base_directory,
+            owner=owner,
+            tests=[TestName(path=path or None, name=name) for path, name in wanted],
+        ).model_copy(update={"projects": projects})
         answer = client.base_tests(request)
     except Cancelled:
         raise

@@ -20,7 +20,6 @@ from ci_bot.bot.decision import (
 from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.refusals import bad_input
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
 from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
@@ -255,28 +254,25 @@ def _ask(
     before: str | None,
 ) -> ReviewFacts | FailedAnswer:
     try:
-        with checked():
-            request = ReviewRequest(
-                projects=client.project_directories,
-                gateway=client.gateway,
-                workplace=client.workplace,
-                owner=options.owner,
-                environment=for_review(options.environment),
-                baseline=baseline,
-                base_repository=None if base is None else client.base_directory,
-                base_projects=base or [],
-                before_dir=before,
-                changed_files=changed.paths if changed is not None else None,
-                unread_files=list(changed.too_large) if changed is not None else [],
-                flags=options.flags,
-                start=options.start,
-                end=options.end,
-                execution_time=options.execution_time,
-                executor_hour_price=options.executor_hour_price,
-            )
+        request = client.request(
+            ReviewRequest,
+            owner=options.owner,
+            environment=for_review(options.environment),
+            baseline=baseline,
+            base_repository=None if base is None else client.base_directory,
+            base_projects=base or [],
+            before_dir=before,
+            changed_files=changed.paths if changed is not None else None,
+            unread_files=list(changed.too_large) if changed is not None else [],
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            execution_time=options.execution_time,
+            executor_hour_price=options.executor_hour_price,
+        )
     except UnfitName as error:
         raise bad_input(error) from error
-    return client.review(request, scan_of(request))
+    return client.review(request, scan_of(client, request))
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:

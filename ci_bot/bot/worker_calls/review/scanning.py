@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ci_bot.bot.worker_calls.requests import checked
+from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest, ScanRequest
 from ci_bot.contracts.scan import ScanFacts
 
 
-def scan_of(request: ReviewRequest) -> ScanRequest | None:
+def scan_of(client: WorkerClient, request: ReviewRequest) -> ScanRequest | None:
     """The question about the changed files that goes with a review; None where it knows of none."""
     if request.changed_files is None:
         return None
-    with checked():
-        return ScanRequest(
-            projects=request.projects,
-            gateway=request.gateway,
-            workplace=request.workplace,
-            owner=request.owner,
-            changed_files=request.changed_files,
-            unread_files=request.unread_files,
-            before_dir=request.before_dir,
-        )
+    return client.request(
+        ScanRequest,
+        owner=request.owner,
+        changed_files=request.changed_files,
+        unread_files=request.unread_files,
+        before_dir=request.before_dir,
+    )
 
 
 def with_scan(
