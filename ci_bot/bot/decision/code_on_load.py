@@ -35,6 +35,11 @@ _CODE = frozenset(
      ".pickle", ".joblib", ".jar", ".sh", ".env", ".sql", ".yaml", ".yml"}
 )  # fmt: skip
 
+# Both sides of one file, and of all together. A change's author chooses what is parsed here, in the
+# process that nothing bounds; a megabyte of small statements takes half a minute.
+LONGEST_PARSED_BYTES = 256 * 1024
+MOST_PARSED_BYTES = 4 * 1024 * 1024
+
 
 @dataclass(frozen=True)
 class ChangedFile:
@@ -83,24 +88,22 @@ def code_that_runs_on_load(
         files: changed files, at least those that `could_run_on_load`.
         loaded, projects: see there.
     """
-    return sorted(
-        {
-            file.path
-            for file in files
-            if could_run_on_load(
-                file.path,
-                deleted=file.read and file.after is None,
-                loaded=loaded,
-                projects=projects,
-            )
-            and _is_code(file)
-        }
-    )
+    found: set[str] = set()
+    left = MOST_PARSED_BYTES
+    for file in files:
+        deleted = file.read and file.after is None
+        if could_run_on_load(file.path, deleted=deleted, loaded=loaded, projects=projects):
+            size = len(file.before or b"") + len(file.after or b"")
+            left -= size
+            if _is_code(file, parsed=left >= 0 and size <= LONGEST_PARSED_BYTES):
+                found.add(file.path)
+    return sorted(found)
 
 
-def _is_code(file: ChangedFile) -> bool:
+def _is_code(file: ChangedFile, *, parsed: bool) -> bool:
+    """Whether a file that ran on load is more than data; one that is not parsed is."""
     suffix = PurePosixPath(file.path).suffix.lower()
-    if not file.read or _REQUIREMENTS.search(file.path):
+    if not file.read or not parsed or _REQUIREMENTS.search(file.path):
         return True
     if suffix == ".py":
         return _python(file.before) != _python(file.after)
@@ -129,7 +132,8 @@ def _python(source: bytes | None) -> str | None:
     try:
         # Bytes and not text: a coding line changes what the program means.
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Nesting that is too deep for the parser is a MemoryError.
         return source.decode("utf-8", errors="replace")
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.decision import ChangedFile, code_that_runs_on_load, could_run_on_load
+from ci_bot.bot.decision.code_on_load import LONGEST_PARSED_BYTES, MOST_PARSED_BYTES
 
 PROJECTS = ["analytics"]
 
@@ -179,3 +180,29 @@ def test_requirements__of_a_project_at_the_root() -> None:
     file = ChangedFile("requirements.txt", b"a", b"b")
 
     assert code_that_runs_on_load([file], frozenset(), ["."]) == ["requirements.txt"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["x = " + "-" * 100_000 + "1", "x = " + "lambda: " * 5_000 + "1", "x = 1" + "+ 1" * 60_000,
+     "x = f" + "()" * 50_000, "x = a" + ".b" * 50_000],
+    ids=["minus", "lambda", "plus", "calls", "attributes"],
+)  # fmt: skip
+def test_python__that_is_nested_too_deeply__counts_and_breaks_nothing(source: str) -> None:
+    assert is_code("analytics/macros/m.py", "x = 1", source)
+
+
+def test_files__that_take_long_to_parse__count_unparsed() -> None:
+    """The process that asks is bounded by nothing but this."""
+    large = b"# comment\n" * (LONGEST_PARSED_BYTES // 10 + 1)
+    one = ChangedFile("analytics/macros/a.py", b"x = 1\n", b"x = 1\n" + large)
+    small = b"# comment\n" * (LONGEST_PARSED_BYTES // 20)
+    many = [
+        ChangedFile(f"analytics/macros/b{number:03}.py", b"x = 1\n", b"x = 1\n" + small)
+        for number in range(MOST_PARSED_BYTES // len(small) + 2)
+    ]
+    loaded = frozenset(file.path for file in [one, *many])
+
+    assert code_that_runs_on_load([one], loaded, PROJECTS) == [one.path]
+    counted = code_that_runs_on_load(many, loaded, PROJECTS)
+    assert 0 < len(counted) < 5, "comments alone are no change, as far as they are looked at"
