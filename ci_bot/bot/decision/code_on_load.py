@@ -126,15 +126,18 @@ def _inside(path: str, directory: str) -> bool:
 
 
 def _python(source: bytes | None) -> str | None:
-    """The program without comments, layout and docstrings; the text where it does not parse."""
+    """The program without comments, layout and docstrings; the text where it cannot be had."""
     if source is None:
         return None
     try:
         # Bytes and not text: a coding line changes what the program means.
-        tree = ast.parse(source)
+        return ast.dump(_without_docstrings(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Nesting that is too deep for the parser is a MemoryError.
+        # Of nesting that is too deep the parser says that it has no memory.
         return source.decode("utf-8", errors="replace")
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
@@ -144,7 +147,7 @@ def _python(source: bytes | None) -> str | None:
                 and isinstance(first.value.value, str)
             ):
                 node.body = node.body[1:]
-    return ast.dump(tree)
+    return tree
 
 
 def _templates(source: bytes | None) -> list[list[str]]:

@@ -184,9 +184,10 @@ def test_requirements__of_a_project_at_the_root() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["x = " + "-" * 100_000 + "1", "x = " + "lambda: " * 5_000 + "1", "x = 1" + "+ 1" * 60_000,
+    ["x = " + "-" * 100_000 + "1", "x = " + "lambda: " * 5_000 + "1",
+     "x = " + "not " * 1_500 + "1", "x = 1" + "+ 1" * 60_000,
      "x = f" + "()" * 50_000, "x = a" + ".b" * 50_000],
-    ids=["minus", "lambda", "plus", "calls", "attributes"],
+    ids=["minus", "lambda", "not", "plus", "calls", "attributes"],
 )  # fmt: skip
 def test_python__that_is_nested_too_deeply__counts_and_breaks_nothing(source: str) -> None:
     assert is_code("analytics/macros/m.py", "x = 1", source)
