@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ci_bot.worker.statements.text.reading import effects_of
 
@@ -244,3 +246,20 @@ def test_several_statements__are_each_read() -> None:
     found = effects_of("SET x = 1; DROP TABLE a.b; SELECT 1", "duckdb")
 
     assert [effect.action for effect in found] == ["nothing", "drops", "nothing"]
+
+
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 12), st.integers(1, 3))
+def test_statement__with_words_left_out__is_read_or_said_to_be_unknown(
+    sql: str, start: int, count: int
+) -> None:
+    """Spark's grammar has more optional words than anybody lists: `DELETE a.b` is one such form."""
+    words = sql.split()
+
+    found = effects_of(" ".join(words[:start] + words[start + count :]), "spark")
+
+    assert found
+
+
+@pytest.mark.parametrize("sql", ["DELETE a.b", "delete a.b where x = 1"])
+def test_delete__without_from__is_no_harmless_statement(sql: str) -> None:
+    assert {effect.action for effect in effects_of(sql, "spark")} <= {"writes", "unknown"}

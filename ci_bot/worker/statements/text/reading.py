@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+import sqlmesh  # noqa: F401 - teaches the parser its macros
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
@@ -55,7 +56,11 @@ def effects_of(text: str, dialect: str) -> tuple[Effect, ...]:
             trees = Dialect.get_or_raise(dialect).parser().parse(tokens, text)
         except (SqlglotError, ValueError, AttributeError, RecursionError) as error:
             return (unknown("statement", f"it cannot be parsed ({type(error).__name__})"),)
-        found = [effect for tree in trees if tree is not None for effect in of_tree(tree, dialect)]
+        try:
+            found = [e for tree in trees if tree is not None for e in of_tree(tree, dialect)]
+        except Exception as error:
+            # A tree of a shape that nobody expected: `DELETE t` is one, which Spark takes.
+            return (unknown("statement", f"it cannot be understood ({type(error).__name__})"),)
     return tuple(found) or (Effect("nothing", "nothing"),)
 
 
