@@ -15,7 +15,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.yaml_text import load
+from ci_bot.worker.words.yaml_data import load
 
 SINGLE_WRITER = rule(
     "single-writer-state", "A state for one writer, used by many", "medium", "project"

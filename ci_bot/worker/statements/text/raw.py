@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
@@ -36,6 +34,7 @@ from ci_bot.worker.statements.judging import JudgedEffect, Statement, said, weig
 from ci_bot.worker.statements.properties import odd_format, odd_key
 from ci_bot.worker.statements.text.reading import quiet
 from ci_bot.worker.statements.text.template import literal_parts, literals
+from ci_bot.worker.words.yaml_data import NotYamlError, read
 
 # Keys of configurations whose values are executed; the last are dbt's.
 _SLOTS = frozenset(
@@ -156,8 +155,8 @@ def _property(block: Any, name: str) -> Any:
 
 def _of_yaml(text: str, dialect: str) -> Reading:
     try:
-        document = YAML(typ="safe").load(text)
-    except (YAMLError, ValueError, RecursionError):
+        document = read(text)
+    except NotYamlError:
         # A configuration may hold Jinja that is no YAML before it is rendered.
         effects = tuple(literals(text, dialect)) if "{%" in text else ()
         read = _reading([_Piece("template", None, text, effects, True)], dialect)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from sqlglot import Dialects
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.yaml_text import load
+from ci_bot.worker.words.yaml_data import load
 
 # Where nothing is said: one that quotes with backticks, one that does with double quotes.
 _UNKNOWN = ("spark", "duckdb")

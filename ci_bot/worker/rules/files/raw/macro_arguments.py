@@ -25,7 +25,7 @@ from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.yaml_text import load
+from ci_bot.worker.words.yaml_data import load
 
 PYTHON = rule("macro-runs-python", "SQL in a macro runs as Python", "blocker", "project")
 

@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ci_bot.worker.rules.observation import names
-from ci_bot.worker.rules.yaml_text import load
+from ci_bot.worker.words.yaml_data import load
 
 Row = Mapping[str, str | None]
 ReadText = Callable[[str], str | None]

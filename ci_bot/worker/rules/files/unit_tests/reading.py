@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from ci_bot.worker.rules.files.unit_tests.expectations import Case, ReadText, case_of
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.yaml_text import load
+from ci_bot.worker.words.yaml_data import load
 
 FOLDER = "tests"
 _TEST_FILE = re.compile(r"test.*\.ya?ml")
