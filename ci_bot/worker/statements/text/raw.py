@@ -34,7 +34,8 @@ from ci_bot.worker.statements.judging import JudgedEffect, Statement, said, weig
 from ci_bot.worker.statements.properties import odd_format, odd_key
 from ci_bot.worker.statements.text.reading import quiet
 from ci_bot.worker.statements.text.template import literal_parts, literals
-from ci_bot.worker.words.yaml_data import NotYamlError, read
+from ci_bot.worker.words.yaml_data import NotYamlError
+from ci_bot.worker.words.yaml_data import read as read_yaml
 
 # Keys of configurations whose values are executed; the last are dbt's.
 _SLOTS = frozenset(
@@ -155,7 +156,7 @@ def _property(block: Any, name: str) -> Any:
 
 def _of_yaml(text: str, dialect: str) -> Reading:
     try:
-        document = read(text)
+        document = read_yaml(text)
     except NotYamlError:
         # A configuration may hold Jinja that is no YAML before it is rendered.
         effects = tuple(literals(text, dialect)) if "{%" in text else ()
