@@ -15,7 +15,6 @@ from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.decision import exit_code as decision_exit_code
 from ci_bot.bot.report_files import Format, check_output, write_files
 from ci_bot.bot.terminal.report_text import to_terminal
-from ci_bot.bot.values import shown
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import (
@@ -37,6 +36,7 @@ from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.machine import Machine
+from ci_bot.secrets.cutting import quoted_value
 from ci_bot.secrets.environment import from_dotenv
 
 
@@ -234,8 +234,8 @@ def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commi
     except BadInput as error:
         if base_ref is not None:
             raise BadInput(
-                f"There is no git repository with a commit here, so `--base-ref` {shown(base_ref)} "
-                "names nothing.",
+                "There is no git repository with a commit here, so `--base-ref` "
+                f"{quoted_value(base_ref)} names nothing.",
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error

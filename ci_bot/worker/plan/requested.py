@@ -12,9 +12,9 @@ from sqlmesh.core.dialect import normalize_model_name
 from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
 
-from ci_bot.bot.values import shown
 from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
@@ -51,7 +51,7 @@ def check_models(context: Any, flags: PlanFlags) -> None:
         if missing:
             every = sorted(names.of(fqn) for fqn in known)
             near = [match for item in missing for match in difflib.get_close_matches(item, every)]
-            told = ", ".join(shown(item) for item in missing[:_SHOWN])
+            told = ", ".join(quoted_value(item) for item in missing[:_SHOWN])
             raise BadInput(
                 f"`{name}` names what is no model of this project: {told}.",
                 hint=f"Did you mean {' or '.join(near[:_SHOWN])}?"
@@ -73,7 +73,7 @@ def _check_selection(context: Any, name: str, text: str) -> None:
     except Exception as error:  # its parser, its git and deep nesting each raise their own
         why = sentence(error).splitlines()[0].partition(": ")[0]
         raise BadInput(
-            f"`{name}` cannot be {shown(text)}: {why}.",
+            f"`{name}` cannot be {quoted_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
             "(`tag:daily`), with `+` before or behind it for what it reads and what reads it.",
             reason_code="bad_selection",
