@@ -30,7 +30,7 @@ from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.comment import Phase
+from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.contracts.plan_identity import PlanFlags
@@ -187,24 +187,6 @@ def cleanup_locally(
 
         _show(machine, client, "cleanup", document, render, output, form)
     return cleaning.exit_code(document)
-
-
-def review_phase(report: Report) -> Phase:
-    """The state of the comment that a review ends in."""
-    if report.failure is not None:
-        return "plan_failed"
-    return "no_changes" if report.decision == "no_changes" else "planned"
-
-
-def apply_phase(result: str) -> Phase:
-    """The state of the comment that an apply ends in."""
-    phases: dict[str, Phase] = {
-        "applied": "applied",
-        "nothing_to_apply": "applied",
-        "refused": "refused",
-        "cancelled": "cancelled",
-    }
-    return phases.get(result, "apply_failed")
 
 
 def raise_bad_input(failure: Failure | None) -> None:

@@ -17,8 +17,8 @@ from ci_bot.bot.decision import (
     in_one,
     judge,
 )
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.worker_calls.client import WorkerClient
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.refusals import bad_input
 from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
