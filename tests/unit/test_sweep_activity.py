@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.cage.run import WorkerTimedOut
 from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
-from ci_bot.bot.comment.sweep_summary import render_sweep, sweep_to_terminal
+from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.laptop import repository_of, token_of
 from ci_bot.bot.github.port import PullState
+from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
 from ci_bot.contracts.base import Failure, Versions
