@@ -1,10 +1,9 @@
-"""What a request names has to exist: models in its flags, and a key for each project of a state."""
+"""What a request names has to exist, and what it removes has to be its own."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -99,26 +98,6 @@ def _known(context: Any, wanted: str, known: set[str]) -> bool:
     except Exception:
         return False
     return found in known
-
-
-def check_project_keys(configs: dict[Path, Any], shown: Sequence[str]) -> None:
-    """Projects that are planned together have a `project:` key each.
-
-    Without keys SQLMesh cannot tell whose a model is: planning one of them later, alone, would
-    remove the models of all others.
-
-    Raises:
-        BadInput: one has no key, or two have the same.
-    """
-    keys = [str(config.project or "") for config in configs.values()]
-    if len(keys) > 1 and (not all(keys) or len(set(keys)) < len(keys)):
-        without = [name for name, key in zip(shown, keys, strict=True) if not key]
-        why = f"{' and '.join(without)} have none" if without else "two of them have the same"
-        raise BadInput(
-            f"Several projects on one state database need a `project:` key each; {why}.",
-            hint="Add `project: <a name of its own>` to each configuration, and plan prod once.",
-            reason_code="project_keys",
-        )
 
 
 def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names: Names) -> None:
