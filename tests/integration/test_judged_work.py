@@ -14,8 +14,8 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.plan.stages import BackfillStage
 
 from ci_bot.contracts.documents.plan import Backfill, ProdPlan, ShortWindow
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.work import totals
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import Owner, ReviewRequest, Workplace
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, planning
 from ci_bot.worker.plan.planning import PlanRequest

@@ -30,8 +30,8 @@ from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.plan_identity import PlanIdentity, difference
 from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
 
 ARTIFACT = "ci-bot-report"

@@ -18,8 +18,8 @@ from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.documents.comment import Marker, review_phase
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BotError, Cancelled, Refused
 
 

@@ -31,9 +31,9 @@ from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import BaselineChoice, Progress
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.machine import Machine
 from ci_bot.secrets.cutting import quoted_value

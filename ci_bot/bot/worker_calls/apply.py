@@ -12,9 +12,9 @@ from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
 from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity, whole_id
 from ci_bot.contracts.environment import UnfitName, for_apply
 from ci_bot.contracts.messages import ApplyRequest, Owner, Progress
-from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity, whole_id
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_DONE,

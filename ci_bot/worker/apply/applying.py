@@ -12,8 +12,8 @@ from typing import Any
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan import Backfill, Cost
+from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyRequest
-from ci_bot.contracts.plan_identity import PlanIdentity, difference, matches
 from ci_bot.errors import BadInput, BotError
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence, preconditions

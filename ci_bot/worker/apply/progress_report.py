@@ -10,8 +10,8 @@ from typing import Any
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, Attempt, Step, View
 from ci_bot.contracts.documents.plan import Cost
+from ci_bot.contracts.documents.plan_identity import PlanDifference, PlanIdentity, whole_id
 from ci_bot.contracts.messages import ApplyRequest
-from ci_bot.contracts.plan_identity import PlanDifference, PlanIdentity, whole_id
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
 from ci_bot.worker.apply.evidence import Evidence
 from ci_bot.worker.apply.recorder import Recorder

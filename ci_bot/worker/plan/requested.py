@@ -11,7 +11,7 @@ from sqlmesh.core.dialect import normalize_model_name
 from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
 
-from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
 from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat

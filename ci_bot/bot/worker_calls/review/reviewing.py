@@ -34,10 +34,10 @@ from ci_bot.contracts.documents.plan import (
     TableDiffCheck,
     TestsCheck,
 )
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BotError, Cancelled, TimedOut
 
 # Failures of `state` that a base-branch review can do without.
