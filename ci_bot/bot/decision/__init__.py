@@ -2,7 +2,7 @@
 
 Pure: everything here is a function of the worker's facts, of what the bot knows itself, and of
 the limits that a team sets. Each rule is one small unit with an id, a severity, evidence, and a
-sentence that says when it clears. The rules judge the change and not the estate.
+sentence that says when it clears. The rules judge the change, and not what was there before.
 """
 
 from __future__ import annotations
