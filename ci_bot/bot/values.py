@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ci_bot.contracts.environment import is_prefix
 
 Parse = Callable[[str], Any]
+# From which finding on a review fails the check.
+FailOn = Literal["blocker", "high", "never"]
 
 LONGEST_TEXT = 1_000
 # SQLMesh goes back that many intervals one by one, for every model.

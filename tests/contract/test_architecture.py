@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
 import sysconfig
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -118,3 +121,63 @@ def test_table__follows_the_contracts() -> None:
     assert contracts.below("ci_bot.a.x") == ["ci_bot.a.y", "ci_bot.c"]
     assert contracts.below("ci_bot.a.y") == [], "c is forbidden, and b is guarded from its parent"
     assert contracts.beside("ci_bot.a.x") == ["requests"]
+
+
+MOST_FOLDERS_WITH_A_FILE = 3
+MOST_FILES_IN_A_FOLDER = 12
+MODULES = sorted((ROOT / "ci_bot").rglob("*.py"))
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Each type of a module with what it is: classes anywhere, and the aliases of the module.
+
+    Type variables are left out: they name a type within one signature.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, ast.unparse(node)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, ast.unparse(node.value)
+            if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name) and not value.startswith("TypeVar("):
+                yield name, value
+
+
+def with_two_meanings(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names of types that mean different things in different modules, and where."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for path, source in sources.items():
+        for name, meaning in definitions(ast.parse(source)):
+            places.setdefault(name, {}).setdefault(meaning, []).append(path)
+    return {
+        name: sorted(path for paths in meanings.values() for path in paths)
+        for name, meanings in places.items()
+        if len(meanings) > 1
+    }
+
+
+def test_types__of_one_name_have_one_meaning() -> None:
+    assert not with_two_meanings(
+        {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in MODULES}
+    )
+
+
+def test_types__of_two_meanings_are_noticed() -> None:
+    found = with_two_meanings(
+        {
+            "a": "class Ports:\n    x: int\nPair = tuple[int, int]\nOne = Literal['a']",
+            "b": "def f():\n    class Ports:\n        y: int\nPair = tuple[int, int]",
+            "c": "T = TypeVar('T')\nOne = Literal['b']",
+        }
+    )
+    assert found == {"Ports": ["a", "b"], "One": ["a", "c"]}
+
+
+def test_file_names__stand_in_few_folders() -> None:
+    names = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert not {n: count for n, count in names.items() if count > MOST_FOLDERS_WITH_A_FILE}
+
+
+def test_folders__hold_few_files() -> None:
+    folders = Counter(path.parent for path in MODULES)
+    assert not {str(f): n for f, n in folders.items() if n > MOST_FILES_IN_A_FOLDER}

@@ -17,7 +17,7 @@ from ci_bot.bot.github.laptop import repository_of, token_of
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
-from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
+from ci_bot.bot.worker_calls.sweep_rows import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import (
@@ -94,7 +94,7 @@ def answers(**states: PullState) -> AskStates:
 def run(
     worker: Worker, states: AskStates, heard: list[str] | None = None, **changes: Any
 ) -> sweeping.Swept:
-    def on_rescue(row: Row) -> None:
+    def on_rescue(row: SweptEnvironment) -> None:
         if heard is not None:
             heard.append(row.environment)
             assert worker.removed == [], "a rescue is told before anything is removed"

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from ci_bot.bot import values
 from ci_bot.bot.trigger.job import MODES, Mode
+from ci_bot.bot.values import FailOn
 from ci_bot.errors import BadInput
 
 BaselineInput = Literal["auto", "state", "base-branch"]
-FailOn = Literal["blocker", "high", "never"]
 ReclaimInput = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"

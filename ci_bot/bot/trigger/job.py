@@ -32,8 +32,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from ci_bot.bot import values
-from ci_bot.bot.trigger.comment_command import CleanupCommand, parse_command
-from ci_bot.bot.trigger.comment_command import Command as CommandLine
+from ci_bot.bot.trigger.comment_command import CleanupCommand, CommandLine, parse_command
 from ci_bot.bot.trigger.event import (
     CommentEvent,
     DispatchEvent,

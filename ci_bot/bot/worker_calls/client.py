@@ -61,7 +61,7 @@ from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
-Answer = TypeVar("Answer", bound=Contract)
+AnswerT = TypeVar("AnswerT", bound=Contract)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,18 +272,18 @@ class WorkerClient:
         except BotError as error:
             second.refusal = error.message
 
-    def _ask(self, request: AnyRequest, expected: type[Answer]) -> Answer | Failure:
+    def _ask(self, request: AnyRequest, expected: type[AnswerT]) -> AnswerT | Failure:
         answer = self._answer(request, expected)
         return answer.failure if isinstance(answer, FailedAnswer) else answer
 
     def _answer(
         self,
         request: AnyRequest,
-        expected: type[Answer],
+        expected: type[AnswerT],
         *,
         second: Second | None = None,
         trace: TraceReader | None = None,
-    ) -> Answer | FailedAnswer:
+    ) -> AnswerT | FailedAnswer:
         self._cancel.check()
         self._install_requirements()
         launch = self._launch

@@ -27,7 +27,7 @@ from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.worker.demo.data import export_flights, register_raw_tables
 
 Write = Callable[[str], None]
-Clock = Callable[[], float]
+TimeSource = Callable[[], float]
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -98,7 +98,7 @@ class BatchConsole(NoopConsole):
         self._write(f"prod  error  {message}")
 
 
-def build_prod(project: Path, data: Path, end: date, write: Write, clock: Clock) -> None:
+def build_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSource) -> None:
     """Load the raw tables, then plan and apply prod up to and including `end`.
 
     SQLMesh takes no end date for a production plan, so the plan is made as of the midnight after

@@ -35,7 +35,7 @@ from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import NotLoaded, failure_of
 
-Report = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReviewPorts:
     """What a review needs from its surroundings."""
 
     clock: Clock
-    progress: Report
+    progress: ReportProgress
     on_spark_start: Callable[[], None]
 
 
