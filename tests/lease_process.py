@@ -17,7 +17,7 @@ from sqlmesh.core.config.connection import PostgresConnectionConfig
 
 from ci_bot.worker.process.stopping import Stop
 from ci_bot.worker.records.lease import Leases, Timing
-from ci_bot.worker.records.lease_rows import Activity, Holder
+from ci_bot.worker.records.lease_rows import Holder, LeasedActivity
 
 FAST = Timing(heartbeat=0.1, expiry=2.0, poll=0.01)
 # For what must not expire on a machine that is busy.
@@ -55,7 +55,7 @@ def _rounds(known: Leases, holder: Holder, environment: str, count: int, adapter
 def main() -> None:
     url, environment, activity, what, *rest = sys.argv[1:]
     known = leases(url, PATIENT if what == "rounds" else FAST)
-    kind: Activity = "apply" if activity == "apply" else "cleanup"
+    kind: LeasedActivity = "apply" if activity == "apply" else "cleanup"
     holder = Holder(activity=kind, who=f"octo/shop#7, run {activity}")
     stop = Stop(monotonic=time.monotonic, exit_now=os._exit)
     stop.install()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ci_bot.contracts.environment import is_prefix
 
 Parse = Callable[[str], Any]
+# From which finding on a review fails the check.
+FailOn = Literal["blocker", "high", "never"]
 
 LONGEST_TEXT = 1_000
-LONGEST_SHOWN = 60
 # SQLMesh goes back that many intervals one by one, for every model.
 MOST_INTERVALS = 1_000_000
 # The longest that GitHub lets a job run on a runner of one's own.
@@ -30,20 +31,10 @@ def wrong(label: str, value: str, error: ValueError) -> str:
     Args:
         label: What the value was given for: "option `--plan-id`".
     """
-    return f"{label} {error} (got {shown(value)})"
+    # Every event imports this module, and few need a sentence about a wrong value.
+    from ci_bot.secrets.cutting import quoted_value
 
-
-def shown(value: str) -> str:
-    """A value as a sentence can show it: in quotes, on one line, and not for ever.
-
-    What looks like a credential is taken out first: nobody would recognise half of one.
-    """
-    from ci_bot.secrets import hide
-
-    text = hide(value.strip())
-    rest = len(text) - LONGEST_SHOWN
-    more = f" and {rest:,} more characters" if rest > 0 else ""
-    return f"{text[:LONGEST_SHOWN]!r}{more}"
+    return f"{label} {error} (got {quoted_value(value)})"
 
 
 def utf8(value: str) -> str:

@@ -30,6 +30,7 @@ from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import Window
+from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument, SweepTarget
 from ci_bot.contracts.environment import (
@@ -40,7 +41,6 @@ from ci_bot.contracts.environment import (
     for_cleanup,
     for_review,
 )
-from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.scan import ScanFacts
 
 BaselineChoice = Literal["auto", "state", "base-branch"]

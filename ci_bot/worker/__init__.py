@@ -1,7 +1,7 @@
-"""The only rooms that import SQLMesh and PySpark. They run the pull request's code.
+"""Everything that runs the pull request's code: the only user of SQLMesh and PySpark.
 
-Nothing here may import the GitHub client, and nothing outside may import this package: the bot
-starts it as a process of its own.
+Nothing here imports the bot or speaks with GitHub, and nothing outside imports this package: the
+bot starts it as a process of its own.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def perform(
     """
     from ci_bot.worker import compat
     from ci_bot.worker.process import java, search_path
-    from ci_bot.worker.project.opening import Clock
+    from ci_bot.worker.process.clock import Clock
 
     if isinstance(request, ReviewRequest):
         from ci_bot.worker.review import reviewing

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from ci_bot.bot import cli
 from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
-from ci_bot.bot.values import LONGEST_SHOWN, MOST_INTERVALS, MOST_MINUTES
+from ci_bot.bot.values import MOST_INTERVALS, MOST_MINUTES
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import LONGEST_QUOTED
 
 NO_UTF8 = "\udcff"
 LONG = "x" * 1_001
@@ -176,7 +177,7 @@ def test_option__with_a_wrong_value__is_two_lines(
     what, how = err.splitlines()
     kind = "argument" if wrong.option[:1] != "-" else "option"
     assert f"{kind} `{wrong.option}` {wrong.says}" in what
-    assert f"(got {wrong.value.strip()[:LONGEST_SHOWN]!r}" in what
+    assert f"(got {wrong.value.strip()[:LONGEST_QUOTED]!r}" in what
     assert how == (
         f"        `ci-bot {wrong.command} --help` shows what it takes. Nothing was touched."
     )
@@ -304,7 +305,7 @@ def test_input__with_a_wrong_value__is_one_sentence(name: str, value: str) -> No
     assert found is not None
     assert found[1].startswith(f"input `{name}` {INPUTS[name][value]}")
     shown = value if name in ("project", "select-model") else value.strip()
-    assert f"(got {shown.strip()[:LONGEST_SHOWN]!r}" in found[1]
+    assert f"(got {shown.strip()[:LONGEST_QUOTED]!r}" in found[1]
     assert refused.value.hint
 
 

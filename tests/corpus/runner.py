@@ -120,7 +120,7 @@ def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.contracts.messages import Owner, ReviewRequest, ScanRequest, Workplace
     from ci_bot.worker import compat
     from ci_bot.worker.process import load_trace
-    from ci_bot.worker.project.opening import Clock
+    from ci_bot.worker.process.clock import Clock
     from ci_bot.worker.review import reviewing, scanning
 
     base, head = folder / "base", folder / "head"

@@ -36,9 +36,9 @@ from ci_bot.contracts.documents.plan import (
     TestFailure,
     TestsCheck,
 )
+from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import Owner
-from ci_bot.contracts.plan_identity import PlanDifference
 from tests.factories import (
     DIFF,
     make_apply,

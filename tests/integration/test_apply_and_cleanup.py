@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from tests.conftest import run_python
 from tests.integration.test_review import ADD_ORDERS, REVENUE, state_rows
 from tests.projects import Shop, write_shop

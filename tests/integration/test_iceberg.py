@@ -13,8 +13,8 @@ import duckdb
 import pytest
 
 from ci_bot.contracts.documents.apply import ApplyDocument, TableDiff
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
 from tests.integration.test_doctor import examine

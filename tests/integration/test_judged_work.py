@@ -14,15 +14,16 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.plan.stages import BackfillStage
 
 from ci_bot.contracts.documents.plan import Backfill, ProdPlan, ShortWindow
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.work import totals
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline, opening
-from ci_bot.worker.project.opening import Clock, ProjectPlace
+from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.records import history
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names

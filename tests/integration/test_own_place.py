@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.errors import Refused
 from ci_bot.worker.plan import guard, planning
 from ci_bot.worker.plan.planning import Planned, PlanRequest

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.comment.sweep_summary import sweep_to_terminal
 from ci_bot.bot.github.port import PullState
+from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.contracts.base import Failure

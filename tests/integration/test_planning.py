@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ci_bot.contracts.documents.plan import Window
-from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.plan import planning
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from tests.integration.test_review import REVENUE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.plan import planning

@@ -12,8 +12,8 @@ import pytest
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import ApplyRequest, FailedAnswer
-from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import ADD_ORDERS

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import Clock, OpenProject, ProjectPlace
+from ci_bot.worker.project.directories import ProjectPlace
+from ci_bot.worker.project.opening import OpenProject
 
 
 @contextmanager

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import Owner, ReviewRequest, Workplace
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, planning
 from ci_bot.worker.plan.planning import PlanRequest
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline, opening
-from ci_bot.worker.project.opening import Clock, ProjectPlace
+from ci_bot.worker.project.configuring import configure, new_context
+from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.review.reviewing import ReviewPorts, open_for_review
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
@@ -91,8 +93,8 @@ def place(root: Path, directory: Path) -> ProjectPlace:
 def build_spark_prod(root: Path, directory: Path) -> None:
     """The project's own state, with `directory` as prod. The data itself is not built."""
     (root / "state.duckdb").unlink(missing_ok=True)
-    configs, _ = opening.configure(place(root, directory), no_spark, clock=Clock())
-    context = opening.new_context(configs, place(root, directory))
+    configs, _ = configure(place(root, directory), no_spark, clock=Clock())
+    context = new_context(configs, place(root, directory))
     state = compat.new_state_sync(context)
     state.migrate()
     compat.give_state(context, state)

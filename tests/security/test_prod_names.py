@@ -12,8 +12,8 @@ import pytest
 
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import ApplyRequest, CleanupRequest, Owner, ReviewRequest
-from ci_bot.contracts.plan_identity import PlanFlags
 from tests.conftest import REPOSITORY
 from tests.worker import Client
 

@@ -10,8 +10,8 @@ import pytest
 import ci_bot
 from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts import messages
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import ApplyRequest, Owner, Workplace
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
 
 REQUESTS = {

@@ -165,7 +165,7 @@ def desk_of(github: Memory) -> Publisher:
     )
 
 
-def give(github: Memory, line: comment_command.Command, *, branch: str | None = "trunk") -> int:
+def give(github: Memory, line: comment_command.CommandLine, *, branch: str | None = "trunk") -> int:
     asked = job.Command(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
@@ -208,7 +208,7 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
     ],
 )
 def test_command__plan_and_cleanup_are_started_in_five(
-    line: comment_command.Command, workflow: str, sent: dict[str, str]
+    line: comment_command.CommandLine, workflow: str, sent: dict[str, str]
 ) -> None:
     github = Memory()
     assert give(github, line) == 0
@@ -228,7 +228,7 @@ def test_command__plan_and_cleanup_are_started_in_five(
     ],
 )
 def test_command__without_write_access_gets_a_reason_and_starts_nothing(
-    role: Permission, line: comment_command.Command
+    role: Permission, line: comment_command.CommandLine
 ) -> None:
     github = Memory(role=role)
     assert give(github, line) == 3

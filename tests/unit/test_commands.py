@@ -16,7 +16,7 @@ from ci_bot.bot.trigger.comment_command import (
     USAGE,
     ApplyCommand,
     CleanupCommand,
-    Command,
+    CommandLine,
     Help,
     Plan,
     Status,
@@ -52,7 +52,7 @@ PLAN = "9f3c21aa01bc"
         (f'/sqlmesh apply {PLAN} --override "a\u202eb\x07c"', ApplyCommand(PLAN, "a b c")),
     ],
 )
-def test_parse_command__takes(body: str, command: Command) -> None:
+def test_parse_command__takes(body: str, command: CommandLine) -> None:
     assert parse_command(body) == command
 
 

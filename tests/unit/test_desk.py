@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.pull_request.publisher import MarkerFacts
 from ci_bot.bot.runner.step_files import Outputs
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
 from ci_bot.secrets import Redactor
 from tests.golden.samples import small_change

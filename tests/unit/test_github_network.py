@@ -22,7 +22,7 @@ from urllib3.exceptions import (
 from urllib3.exceptions import SSLError as WrappedError
 
 from ci_bot.bot.github.http.failures import unreachable
-from ci_bot.bot.github.http.network import Kind, trouble
+from ci_bot.bot.github.http.network import NetworkFault, trouble
 from ci_bot.bot.github.http.trust import VARIABLES, trusted
 from ci_bot.errors import BadInput, GitHubUnavailable
 
@@ -97,7 +97,7 @@ REFUSED = NewConnectionError(CONNECTION, "refused")
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_trouble__is_what_mends_it(error: Exception, kind: Kind) -> None:
+def test_trouble__is_what_mends_it(error: Exception, kind: NetworkFault) -> None:
     found = trouble(error)
 
     assert found.kind == kind
@@ -116,7 +116,7 @@ def test_trouble__is_what_mends_it(error: Exception, kind: Kind) -> None:
         ("url", ("GITHUB_API_URL",)),
     ],
 )
-def test_unreachable__names_the_setting(kind: Kind, setting: tuple[str, ...]) -> None:
+def test_unreachable__names_the_setting(kind: NetworkFault, setting: tuple[str, ...]) -> None:
     error = unreachable(kind, "because", doing="write a comment", host=HOST)
 
     assert isinstance(error, BadInput)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.contracts.documents.plan import Window
-from ci_bot.contracts.plan_identity import (
+from ci_bot.contracts.documents.plan_identity import (
     PlanFlags,
     PlanIdentity,
     RestatedRange,

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.cage.run import WorkerTimedOut
 from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
-from ci_bot.bot.comment.sweep_summary import render_sweep, sweep_to_terminal
+from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.laptop import repository_of, token_of
 from ci_bot.bot.github.port import PullState
+from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
+from ci_bot.bot.worker_calls.sweep_rows import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import (
@@ -96,7 +97,7 @@ def answers(**states: PullState) -> AskStates:
 def run(
     worker: Worker, states: AskStates, heard: list[str] | None = None, **changes: Any
 ) -> sweeping.Swept:
-    def on_rescue(row: Row) -> None:
+    def on_rescue(row: SweptEnvironment) -> None:
         if heard is not None:
             heard.append(row.environment)
             assert worker.removed == [], "a rescue is told before anything is removed"

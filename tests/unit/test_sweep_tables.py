@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ci_bot.bot.comment.outcome import render_cleanup
-from ci_bot.bot.comment.sweep_summary import render_sweep, sweep_to_terminal
+from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.contracts.documents.cleanup import KeptTable, ReclaimedTable
 from ci_bot.contracts.documents.sweep import FoundEnvironment, SweepReport, SweepRow

@@ -40,7 +40,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 @dataclass(frozen=True)
-class Graph:
+class DrawnLineage:
     """The drawn part: the fence, its legend, and how many of the models are in it."""
 
     text: SafeMarkdown
@@ -49,7 +49,7 @@ class Graph:
     total: int
 
 
-def draw(lineage: Lineage, max_nodes: int = MAX_NODES) -> Graph | None:
+def draw(lineage: Lineage, max_nodes: int = MAX_NODES) -> DrawnLineage | None:
     """The graph with at most `max_nodes` models; None where there is nothing to draw."""
     changes: dict[str, str] = {node.model: node.change or "same" for node in lineage.nodes}
     if len(changes) < 2 or max_nodes < 1:  # noqa: PLR2004 - one box says nothing
@@ -72,7 +72,7 @@ def draw(lineage: Lineage, max_nodes: int = MAX_NODES) -> Graph | None:
     ]
     used = [name for name in LEGEND if any(changes[model] == name for model in drawn)]
     styles = [f"  classDef {name} {_STYLES[name]}" for name in used]
-    return Graph(
+    return DrawnLineage(
         text=fence("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
         legend=SafeMarkdown(" · ".join(LEGEND[name] for name in used)),
         drawn=len(drawn),

@@ -10,7 +10,7 @@ from ci_bot.bot.comment.outcome_view import ApplyView, differences
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES, Share
 from ci_bot.bot.comment.parts.compose import CELL_LIMIT, compose, full_report, row
 from ci_bot.bot.comment.parts.sections import Rows
-from ci_bot.bot.comment.report import Review, earlier_parts
+from ci_bot.bot.comment.report import ReviewSource, earlier_parts
 from ci_bot.bot.comment.text import words
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
@@ -42,7 +42,7 @@ def render_apply(
     context: CommentContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
-    review: Review = None,
+    review: ReviewSource = None,
 ) -> Rendered:
     """An apply that runs (no document yet), ended, was refused, or was cancelled.
 
@@ -117,7 +117,7 @@ def render_cleanup(
     context: CommentContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
-    review: Review = None,
+    review: ReviewSource = None,
 ) -> Rendered:
     """The tombstone of an environment, or what is left of it and how to try again.
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.view import FAILURE_LINES
 from ci_bot.contracts.documents.apply import ApplyDocument, ColumnMatch, TableDiff
+from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.work import Work, tables_of, totals
-from ci_bot.contracts.plan_identity import PlanDifference
 
 DiffState = Literal["same", "empty", "suspect", "differs"]
 

@@ -12,7 +12,7 @@ from ci_bot.bot.comment.parts.sections import Older
 from ci_bot.bot.comment.view import ReviewView
 from ci_bot.contracts.documents.report import Report
 
-Review = Report | Carried | None
+ReviewSource = Report | Carried | None
 
 _REVIEW_PHASES = ("planned", "no_changes", "plan_failed", "stale")
 _OLDER_BYTES = 6_000
@@ -49,7 +49,7 @@ def render_planning(
     context: CommentContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
-    review: Review = None,
+    review: ReviewSource = None,
 ) -> Rendered:
     """The comment while a plan is being made, with the earlier review collapsed below."""
     values, shares = earlier_parts(review, context, budget_bytes)
@@ -66,7 +66,7 @@ def review_parts(
 
 
 def earlier_parts(
-    review: Review, context: CommentContext, budget: int | None
+    review: ReviewSource, context: CommentContext, budget: int | None
 ) -> tuple[dict[str, Any], list[Share]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
     if isinstance(review, Report):

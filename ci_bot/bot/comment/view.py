@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.comment.parts.advice import recommendations
 from ci_bot.bot.comment.text import shell_commands, words
+from ci_bot.bot.comment.text.advice import recommendations
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.text.window import short_window

@@ -2,7 +2,7 @@
 
 Pure: everything here is a function of the worker's facts, of what the bot knows itself, and of
 the limits that a team sets. Each rule is one small unit with an id, a severity, evidence, and a
-sentence that says when it clears. The rules judge the change and not the estate.
+sentence that says when it clears. The rules judge the change, and not what was there before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from ci_bot.bot.decision.blame import Blame, blame, in_one
 from ci_bot.bot.decision.code_on_load import ChangedFile, code_that_runs_on_load, could_run_on_load
 from ci_bot.bot.decision.diffs import diff_risks
-from ci_bot.bot.decision.exits import FailOn, exit_code
+from ci_bot.bot.decision.exits import exit_code
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judge import Judgement, decide, judge
 from ci_bot.bot.decision.rules.plan_rules import FAILURE_RISKS
@@ -20,7 +20,6 @@ __all__ = [
     "Blame",
     "BotFacts",
     "ChangedFile",
-    "FailOn",
     "Judgement",
     "Limits",
     "blame",

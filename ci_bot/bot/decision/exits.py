@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from ci_bot.bot.values import FailOn
 from ci_bot.contracts.documents.plan import Decision
-
-FailOn = Literal["blocker", "high", "never"]
 
 _FAILING: dict[FailOn, frozenset[Decision]] = {
     "blocker": frozenset({"no_go"}),

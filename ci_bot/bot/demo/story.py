@@ -133,7 +133,7 @@ def _tell(machine: Machine, layout: DemoLayout) -> int:
 
 def _build_prod(machine: Machine, layout: DemoLayout, stage: _Stage) -> None:
     command = [
-        *(machine.python, "-m", "ci_bot.bot.demo.build_prod", str(layout.project)),
+        *(machine.python, "-m", "ci_bot.worker.demo.build_prod", str(layout.project)),
         *("--data", str(layout.data), "--end", PROD_END),
     ]
     environment = {**machine.environ, "PYTHONPATH": str(Path(__file__).parents[3])}

@@ -1,3 +1,3 @@
-"""The activities on a pull request: what `ci-bot run` does with GitHub around it."""
+"""What `ci-bot run` does on a pull request: who may, what is commented, what work is started."""
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub, Permission, PullRequest, Reaction, may_write
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger import comment_command, job
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refused
 
 # The files as which the examples are to be copied. GitHub names no workflow in a comment's event.

@@ -13,20 +13,19 @@ from ci_bot.bot.comment.text import words
 from ci_bot.bot.decision import Limits, diff_risks
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
 from ci_bot.bot.pull_request.own_review import confirmed, other_plan, review_again
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, Render
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.pull_request.review import checked_out, flags_of
-from ci_bot.bot.terminal.local import apply_phase, review_phase
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient, owner
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
-from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.comment import Marker, apply_phase, review_phase
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 from ci_bot.contracts.environment import EnvironmentName

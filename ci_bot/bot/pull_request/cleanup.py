@@ -9,7 +9,6 @@ from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Rendered
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.github.port import GitHub, may_write, needed
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.trigger import job
@@ -17,6 +16,7 @@ from ci_bot.bot.trigger.comment_command import CleanupCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.environment import EnvironmentName

@@ -23,8 +23,8 @@ from ci_bot.bot.github.port import GitHub, NotFound, PullRequest
 from ci_bot.bot.github.sticky import Published
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, desk_for
 from ci_bot.bot.pull_request.review import gate
-from ci_bot.bot.terminal.local import review_phase
 from ci_bot.bot.trigger import job
+from ci_bot.contracts.documents.comment import review_phase
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import EXIT_DONE, Refused
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from ci_bot.bot.github.port import Permission, PullRequest, may_maintain, may_write
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.plan_identity import matches
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.plan_identity import matches
 
 
 @dataclass(frozen=True, kw_only=True)

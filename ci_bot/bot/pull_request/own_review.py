@@ -20,18 +20,18 @@ import zipfile
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, PullRequest
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.review import checked_out, flags_of
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.plan_identity import PlanIdentity, difference
 from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
 
 ARTIFACT = "ci-bot-report"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ci_bot.bot.comment.carry import carried
 from ci_bot.bot.comment.context import Carried, CommentContext, Rendered
-from ci_bot.bot.comment.report import Review
+from ci_bot.bot.comment.report import ReviewSource
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky
 from ci_bot.bot.github.sticky_rules import Found
@@ -115,7 +115,7 @@ class Publisher:
         # Its secrets were taken out when it was made, but this run may know more than that one.
         return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
-    def review_below(self) -> Review:
+    def review_below(self) -> ReviewSource:
         """The review to show below another state: this run's own, else the one in our comment."""
         return self.own_review or self.earlier_review()
 

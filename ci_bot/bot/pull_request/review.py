@@ -11,16 +11,15 @@ from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.decision import FAILURE_RISKS, Limits
 from ci_bot.bot.decision import exit_code as decision_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
-from ci_bot.bot.terminal.local import review_phase
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
-from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.comment import Marker, review_phase
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BotError, Cancelled, Refused
 
 

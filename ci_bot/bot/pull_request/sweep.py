@@ -16,7 +16,7 @@ from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, desk_for
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.sweep_rows import Row, SweepOptions
+from ci_bot.bot.worker_calls.sweep_rows import SweepOptions, SweptEnvironment
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
 
@@ -36,7 +36,7 @@ def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github
     inputs = settings.inputs
     rescued = 0
 
-    def on_rescue(row: Row) -> None:
+    def on_rescue(row: SweptEnvironment) -> None:
         nonlocal rescued
         rescued += 1
         if rescued <= _MOST_WARNINGS:
@@ -108,7 +108,7 @@ def _outputs(swept: sweeping.Swept, publisher: Publisher, code: int) -> None:
     )
 
 
-def _show(row: Row, document: CleanupDocument, publisher: Publisher) -> bool:
+def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher) -> bool:
     """The pull request's comment becomes a tombstone, or says what is left.
 
     Returns:
@@ -141,7 +141,7 @@ def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
     return document.result != "nothing_to_do" or (before is not None and before.phase != "closed")
 
 
-def _tell(row: Row, publisher: Publisher) -> None:
+def _tell(row: SweptEnvironment, publisher: Publisher) -> None:
     text = notice.cleanup_failed(
         row.waits or "The cleanup is incomplete.",
         replace(publisher.template, phase="cleanup_failed"),

@@ -1,3 +1,3 @@
-"""The bot's mouth towards the Actions runner: commands, masks, outputs and the step summary."""
+"""What the Actions runner is given: workflow commands, masks, outputs and the step summary."""
 
 from __future__ import annotations

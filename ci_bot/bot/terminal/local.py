@@ -15,7 +15,6 @@ from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.decision import exit_code as decision_exit_code
 from ci_bot.bot.report_files import Format, check_output, write_files
 from ci_bot.bot.terminal.report_text import to_terminal
-from ci_bot.bot.values import shown
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import (
@@ -31,12 +30,13 @@ from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.comment import Phase
+from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import BaselineChoice, Progress
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.machine import Machine
+from ci_bot.secrets.cutting import quoted_value
 from ci_bot.secrets.environment import from_dotenv
 
 
@@ -185,24 +185,6 @@ def cleanup_locally(
     return cleaning.exit_code(document)
 
 
-def review_phase(report: Report) -> Phase:
-    """The state of the comment that a review ends in."""
-    if report.failure is not None:
-        return "plan_failed"
-    return "no_changes" if report.decision == "no_changes" else "planned"
-
-
-def apply_phase(result: str) -> Phase:
-    """The state of the comment that an apply ends in."""
-    phases: dict[str, Phase] = {
-        "applied": "applied",
-        "nothing_to_apply": "applied",
-        "refused": "refused",
-        "cancelled": "cancelled",
-    }
-    return phases.get(result, "apply_failed")
-
-
 def raise_bad_input(failure: Failure | None) -> None:
     """Where input was wrong nothing was looked at, so there is nothing to report or to decide.
 
@@ -230,8 +212,8 @@ def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commi
     except BadInput as error:
         if base_ref is not None:
             raise BadInput(
-                f"There is no git repository with a commit here, so `--base-ref` {shown(base_ref)} "
-                "names nothing.",
+                "There is no git repository with a commit here, so `--base-ref` "
+                f"{quoted_value(base_ref)} names nothing.",
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.comment.sweep_summary import sweep_to_terminal
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.http.trust import trusted
 from ci_bot.bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.bot.github.patience import time_for_github
 from ci_bot.bot.terminal.local import local_client, origin_of
+from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.machine import Machine

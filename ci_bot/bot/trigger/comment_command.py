@@ -69,7 +69,7 @@ class Help:
     verb: Literal["help"] = "help"
 
 
-Command = Plan | ApplyCommand | CleanupCommand | Status | Help
+CommandLine = Plan | ApplyCommand | CleanupCommand | Status | Help
 
 USAGE = (
     "/sqlmesh plan",
@@ -80,7 +80,7 @@ USAGE = (
 )
 
 
-def parse_command(body: str) -> Command | None:  # noqa: PLR0911 - one return per rule
+def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one return per rule
     """The command in a comment's first line; None where the comment is no command.
 
     A line that starts like a command and is none becomes `Help`, so that its author gets an answer.
@@ -99,7 +99,7 @@ def parse_command(body: str) -> Command | None:  # noqa: PLR0911 - one return pe
     verb, *rest = tokens
     if verb == "apply":
         return _apply(rest)
-    simple: dict[str, Command] = {
+    simple: dict[str, CommandLine] = {
         "plan": Plan(),
         "cleanup": CleanupCommand(),
         "status": Status(),

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from ci_bot.bot import values
 from ci_bot.bot.trigger.job import MODES, Mode
+from ci_bot.bot.values import FailOn
 from ci_bot.errors import BadInput
 
 BaselineInput = Literal["auto", "state", "base-branch"]
-FailOn = Literal["blocker", "high", "never"]
 ReclaimInput = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"
@@ -192,7 +192,9 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
         plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
         fine = bool(parts.hostname) and (parts.scheme == "https" or plain)
     if not fine:
-        problems.append(f"{name} is {values.shown(url)}, which is no https address")
+        from ci_bot.secrets.cutting import quoted_value
+
+        problems.append(f"{name} is {quoted_value(url)}, which is no https address")
 
 
 def _digits(environ: Mapping[str, str], name: str, default: int) -> int:

@@ -32,8 +32,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from ci_bot.bot import values
-from ci_bot.bot.trigger.comment_command import CleanupCommand, parse_command
-from ci_bot.bot.trigger.comment_command import Command as CommandLine
+from ci_bot.bot.trigger.comment_command import CleanupCommand, CommandLine, parse_command
 from ci_bot.bot.trigger.event import (
     CommentEvent,
     DispatchEvent,
@@ -356,8 +355,10 @@ def _whole(inputs: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004
+        from ci_bot.secrets.cutting import quoted_value
+
         raise BadInput(
-            f"The input `{name}` is not a positive whole number (got {values.shown(text)}).",
+            f"The input `{name}` is not a positive whole number (got {quoted_value(text)}).",
             hint=f"Give the number alone, for example `{name}: 17`.",
         )
     return int(text)

@@ -1,4 +1,4 @@
-"""What the bot does, without GitHub: a review, an apply, a cleanup, from options to a document.
+"""What the bot does without GitHub: a review, an apply, a cleanup, a sweep, from request to report.
 
 The command line and `ci-bot run` both come through here, so that a laptop and a workflow get the
 same reports.

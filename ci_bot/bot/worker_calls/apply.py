@@ -10,9 +10,9 @@ from ci_bot.bot.worker_calls.client import Listener, WorkerClient
 from ci_bot.bot.worker_calls.refusals import refused
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
+from ci_bot.contracts.documents.plan_identity import whole_id
 from ci_bot.contracts.environment import UnfitName
 from ci_bot.contracts.messages import ApplyRequest, Progress
-from ci_bot.contracts.plan_identity import whole_id
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_DONE,

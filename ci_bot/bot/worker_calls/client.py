@@ -62,8 +62,8 @@ from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
-Answer = TypeVar("Answer", bound=Contract)
-Request = TypeVar("Request", bound=Contract)
+AnswerT = TypeVar("AnswerT", bound=Contract)
+RequestT = TypeVar("RequestT", bound=Contract)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class WorkerClient:
         """The projects' directories as the worker sees them."""
         return [str(self._workspace.repository / path) for path in self.projects]
 
-    def request(self, kind: Callable[..., Request], **fields: Any) -> Request:
+    def request(self, kind: Callable[..., RequestT], **fields: Any) -> RequestT:
         """A request to the worker, with what this client knows of the projects filled in.
 
         Raises:
@@ -289,18 +289,18 @@ class WorkerClient:
         except BotError as error:
             second.refusal = error.message
 
-    def _ask(self, request: AnyRequest, expected: type[Answer]) -> Answer | Failure:
+    def _ask(self, request: AnyRequest, expected: type[AnswerT]) -> AnswerT | Failure:
         answer = self._answer(request, expected)
         return answer.failure if isinstance(answer, FailedAnswer) else answer
 
     def _answer(
         self,
         request: AnyRequest,
-        expected: type[Answer],
+        expected: type[AnswerT],
         *,
         second: Second | None = None,
         trace: TraceReader | None = None,
-    ) -> Answer | FailedAnswer:
+    ) -> AnswerT | FailedAnswer:
         self._cancel.check()
         self._install_requirements()
         launch = self._launch

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from pydantic import ValidationError
 
-from ci_bot.bot.values import shown
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import quoted_value
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def checked() -> Iterator[None]:
         details = error.errors(include_url=False, include_context=False)
         problems = [
             f"`{'.'.join(str(part) for part in item['loc']).replace('_', '-')}` cannot be "
-            f"{shown(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            f"{quoted_value(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
             for item in details[:_MOST_SHOWN]
         ]
         raise BadInput(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.sweep_rows import AskStates, Row, SweepOptions, sort_out
+from ci_bot.bot.worker_calls.sweep_rows import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import SweepDocument, SweepReport, SweepTarget
@@ -31,22 +31,22 @@ class Swept:
         failure: Why the cleanups could not be done, or not all; what was done is in `rows`.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[SweptEnvironment, ...]
     others: int
     dry_run: bool
     failure: Failure | None = None
 
     @property
-    def rescues(self) -> tuple[Row, ...]:
+    def rescues(self) -> tuple[SweptEnvironment, ...]:
         return tuple(row for row in self.rows if row.rescue)
 
     @property
-    def told(self) -> tuple[Row, ...]:
+    def told(self) -> tuple[SweptEnvironment, ...]:
         """Everything that was worked on, or should have been."""
         return tuple(row for row in self.rows if row.goes)
 
     @property
-    def left(self) -> tuple[Row, ...]:
+    def left(self) -> tuple[SweptEnvironment, ...]:
         return () if self.dry_run else tuple(row for row in self.rows if row.left)
 
     def report(self) -> SweepReport:
@@ -64,7 +64,7 @@ def sweep(
     client: WorkerClient,
     options: SweepOptions,
     ask_states: AskStates,
-    on_rescue: Callable[[Row], None] = lambda _row: None,
+    on_rescue: Callable[[SweptEnvironment], None] = lambda _row: None,
 ) -> Swept:
     """Finds, asks, and removes.
 
@@ -104,7 +104,9 @@ def sweep(
     )
 
 
-def _within_limit(rows: list[Row], limit: int) -> tuple[list[Row], list[Row]]:
+def _within_limit(
+    rows: list[SweptEnvironment], limit: int
+) -> tuple[list[SweptEnvironment], list[SweptEnvironment]]:
     """The rows to remove now, and all rows with the others waiting.
 
     Environments that are still there come before tables that nobody sees, the oldest records first.
@@ -120,7 +122,7 @@ def _within_limit(rows: list[Row], limit: int) -> tuple[list[Row], list[Row]]:
 
 
 def _remove(
-    client: WorkerClient, options: SweepOptions, chosen: list[Row]
+    client: WorkerClient, options: SweepOptions, chosen: list[SweptEnvironment]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
     request = client.request(
@@ -150,16 +152,16 @@ def _remove(
 
 
 def _with_documents(
-    rows: list[Row],
-    chosen: list[Row],
+    rows: list[SweptEnvironment],
+    chosen: list[SweptEnvironment],
     documents: list[CleanupDocument],
     failure: Failure | None,
-) -> list[Row]:
+) -> list[SweptEnvironment]:
     by_name = {document.environment: document for document in documents}
     asked = {row.environment for row in chosen}
     not_reached = failure.message if failure else "The worker ended before it got here."
 
-    def told(row: Row) -> Row:
+    def told(row: SweptEnvironment) -> SweptEnvironment:
         document = by_name.get(row.environment)
         if document is None:
             return replace(row, waits=not_reached) if row.environment in asked else row

@@ -47,7 +47,7 @@ class SweepOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class SweptEnvironment:
     """One environment, why it is treated as it is, and what came of it.
 
     Args:
@@ -125,7 +125,7 @@ class Row:
 
 def sort_out(
     found: Iterable[FoundEnvironment], options: SweepOptions, ask_states: AskStates
-) -> list[Row]:
+) -> list[SweptEnvironment]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
     rows = [_by_itself(item, options) for item in found]
     numbers = {row.number for row in rows if row.goes and row.number is not None}
@@ -133,7 +133,7 @@ def sort_out(
     return [_by_state(row, states) for row in rows]
 
 
-def _by_itself(found: FoundEnvironment, options: SweepOptions) -> Row:
+def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironment:
     """`remove` and `tables` here mean: to be asked about."""
     number = number_of(found.environment, options.environment_prefix)
     standing: Standing = "remove"
@@ -147,10 +147,10 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> Row:
         standing = "pinned"
     elif found.tables_due_at is not None:
         standing = "tables" if found.tables_due else "grace"
-    return Row(found=found, number=number, standing=standing)
+    return SweptEnvironment(found=found, number=number, standing=standing)
 
 
-def _by_state(row: Row, states: Mapping[int, PullState]) -> Row:
+def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
     if not row.goes or row.number is None:
         return row
     state = states.get(row.number, PullState(state="unknown"))

@@ -1,1 +1,1 @@
-"""The documents of the product: what the worker tells, and what is kept and shown."""
+"""The documents: what the worker answers, what lands in files, what the comment remembers."""

@@ -20,7 +20,7 @@ from ci_bot.contracts.base import (
     Versions,
 )
 from ci_bot.contracts.documents.plan import BackfillAction, Cost
-from ci_bot.contracts.plan_identity import PlanDifference
+from ci_bot.contracts.documents.plan_identity import PlanDifference
 
 ApplyResult = Literal["applied", "nothing_to_apply", "failed", "refused", "cancelled"]
 Rate = float

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ci_bot.contracts.base import Contract, Count, Name, PlanId, Sha, Timestamp
 from ci_bot.contracts.documents.plan import Decision, Window
+from ci_bot.contracts.documents.report import Report
 
 Phase = Literal[
     "planning",
@@ -61,3 +62,21 @@ class Marker(Contract):
     report_run: Count | None = None
     cut: list[Name] = Field(default_factory=list)
     history: list[PlanHistoryEntry] = Field(default_factory=list, max_length=20)
+
+
+def review_phase(report: Report) -> Phase:
+    """The state of the comment that a review ends in."""
+    if report.failure is not None:
+        return "plan_failed"
+    return "no_changes" if report.decision == "no_changes" else "planned"
+
+
+def apply_phase(result: str) -> Phase:
+    """The state of the comment that an apply ends in."""
+    phases: dict[str, Phase] = {
+        "applied": "applied",
+        "nothing_to_apply": "applied",
+        "refused": "refused",
+        "cancelled": "cancelled",
+    }
+    return phases.get(result, "apply_failed")

@@ -35,7 +35,7 @@ from ci_bot.contracts.documents.plan import (
     ShortWindow,
     Stage,
 )
-from ci_bot.contracts.plan_identity import PlanIdentity
+from ci_bot.contracts.documents.plan_identity import PlanIdentity
 
 Baseline = Literal["state", "base-branch", "empty"]
 

@@ -12,8 +12,8 @@ from typing import Any
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan import Backfill, Cost
+from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyRequest
-from ci_bot.contracts.plan_identity import PlanIdentity, difference, matches
 from ci_bot.errors import BadInput, BotError
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence, preconditions
@@ -24,12 +24,13 @@ from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan import describe, planning
 from ci_bot.worker.plan.planning import Planned, PlanRequest
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import Clock, OpenProject
+from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.ledger import Ledger
-from ci_bot.worker.review.reviewing import place_of
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import failure_of, sentence

@@ -16,7 +16,7 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan.planning import Planned
-from ci_bot.worker.project.opening import Clock
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.lease import LeaseLostError, Say
 from ci_bot.worker.warehouse import objects

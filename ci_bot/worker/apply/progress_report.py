@@ -10,15 +10,14 @@ from typing import Any
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, Attempt, Step, View
 from ci_bot.contracts.documents.plan import Cost
+from ci_bot.contracts.documents.plan_identity import PlanDifference, PlanIdentity, whole_id
 from ci_bot.contracts.messages import ApplyRequest
-from ci_bot.contracts.plan_identity import PlanDifference, PlanIdentity, whole_id
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
 from ci_bot.worker.apply.evidence import Evidence
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan.planning import Planned
-from ci_bot.worker.project.opening import OpenProject
+from ci_bot.worker.project.opening import OpenProject, versions_of
 from ci_bot.worker.records.lease import Say
-from ci_bot.worker.review import reviewing
 from ci_bot.worker.words.problems import cancelled
 
 # A document of a thousand models takes milliseconds to write, and batches may be many: of the time
@@ -164,7 +163,7 @@ class RunReport:
 
     @cached_property
     def _versions(self) -> Versions:
-        return reviewing.versions(self._opened)
+        return versions_of(self._opened)
 
 
 def _expected_audits(planned: Planned) -> int:

@@ -19,7 +19,7 @@ from ci_bot.worker.apply import evidence
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan.planning import Planned
-from ci_bot.worker.project.opening import Clock
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.warehouse.catalog import Catalog
 from ci_bot.worker.words.names import Names

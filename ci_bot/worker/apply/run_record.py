@@ -18,6 +18,7 @@ from ci_bot.worker.records.ledger import (
     LedgerPhase,
     LedgerRow,
     LedgerSnapshot,
+    ledger_objects,
 )
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog
@@ -50,7 +51,7 @@ class Record:
         views = objects.views_of(self._context, environment)
         self._ledger.prepare()
         before = self._ledger.get(self._ask.environment)
-        found = objects.ledger_objects(views.values(), tables, self._catalog)
+        found = ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_sight(before, found)
         now = times.iso(times.now_milliseconds())

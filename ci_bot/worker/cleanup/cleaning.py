@@ -22,12 +22,13 @@ from ci_bot.errors import BadInput, Refused
 from ci_bot.worker import compat
 from ci_bot.worker.cleanup import reclaim
 from ci_bot.worker.cleanup.tables import Tables, record
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import Clock, OpenProject
+from ci_bot.worker.project.configuring import configure, new_context, require_spark
+from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.opening import OpenProject, versions_of
 from ci_bot.worker.records import lease, ownership
 from ci_bot.worker.records.ledger import Ledger, LedgerRow
-from ci_bot.worker.review import reviewing
-from ci_bot.worker.review.reviewing import place_of
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog, Relation
 from ci_bot.worker.words.problems import cancelled
@@ -71,7 +72,7 @@ def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
             state_record_removed=False,
             seconds=round(ports.clock.now() - started, 3),
             timings=dict(ports.clock.phases),
-            versions=reviewing.versions(None),
+            versions=versions_of(None),
         )
     try:
         return _Cleanup(request, ports, opened, started).execute()
@@ -85,9 +86,9 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
     Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
     """
     place = place_of(request, request.projects)
-    configs, starts = opening.configure(place, ports.on_spark_start, clock=ports.clock)
-    context = opening.new_context(configs, place)
-    opening.require_spark(context)
+    configs, starts = configure(place, ports.on_spark_start, clock=ports.clock)
+    context = new_context(configs, place)
+    require_spark(context)
     with ports.clock.phase("state"):
         state, facts = opening.open_state(context, place, write=True)
     if state is None:
@@ -96,7 +97,7 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
     catalogs = opening.prod_catalogs(state)
     if catalogs and compat.default_catalog(context) not in catalogs:
         compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
-        context = opening.new_context(configs, place)
+        context = new_context(configs, place)
         compat.give_state(context, state)
     if request.environment in context.pinned_environments:
         raise Refused(
@@ -328,6 +329,6 @@ class _Cleanup:
             tables_kept=self.tables.kept,
             seconds=round(self.ports.clock.now() - self.started, 3),
             timings=dict(self.ports.clock.phases),
-            versions=reviewing.versions(self.opened),
+            versions=versions_of(self.opened),
             **parts,
         )

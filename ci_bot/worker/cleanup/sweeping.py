@@ -27,12 +27,13 @@ from ci_bot.contracts.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.errors import EXIT_REFUSED, BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.cleanup import cleaning, reclaim
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import Clock
+from ci_bot.worker.project.configuring import configure, new_context
+from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.opening import versions_of
 from ci_bot.worker.records import ownership
 from ci_bot.worker.records.ledger import Ledger, LedgerRow
-from ci_bot.worker.review import reviewing
-from ci_bot.worker.review.reviewing import place_of
 from ci_bot.worker.words import times
 from ci_bot.worker.words.problems import failure_of
 
@@ -78,8 +79,8 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     started = clock.now()
     opening.read_only_environment()
     place = place_of(request, request.projects)
-    configs, _ = opening.configure(place, ports.on_spark_start, clock=clock)
-    context = opening.new_context(configs, place)
+    configs, _ = configure(place, ports.on_spark_start, clock=clock)
+    context = new_context(configs, place)
     with clock.phase("state"):
         state, _ = opening.open_state(context, place, write=False)
         found: list[FoundEnvironment] = []
@@ -92,7 +93,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
         environments=found,
         seconds=round(clock.now() - started, 3),
         timings=dict(clock.phases),
-        versions=reviewing.versions(None),
+        versions=versions_of(None),
     )
 
 
@@ -161,7 +162,7 @@ def sweep(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
         return SweepDocument(
             cleanups=list(done),
             seconds=round(ports.now() - started, 3),
-            versions=reviewing.versions(None),
+            versions=versions_of(None),
         )
 
     for number, target in enumerate(request.targets, start=1):
@@ -205,6 +206,6 @@ def _clean(
             state_record_removed=False,
             seconds=round(clock.now() - started, 3),
             timings=dict(clock.phases),
-            versions=reviewing.versions(None),
+            versions=versions_of(None),
             failure=failure,
         )

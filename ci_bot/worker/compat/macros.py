@@ -8,7 +8,8 @@ from typing import Any
 from sqlglot.executor.env import ENV
 from sqlmesh.core import macros
 
-from ci_bot.worker.project.macro_code import CONVERTERS, MacroRefusedError, objection
+from ci_bot.worker.compat.macro_code import CONVERTERS, objection
+from ci_bot.worker.words.problems import MacroRefusedError
 
 
 def judge_macro_code() -> None:

@@ -22,12 +22,13 @@ from ci_bot.errors import BotError
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.doctor import spark_checks, state_checks
+from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import checks, opening, validation
+from ci_bot.worker.project.configuring import configure, new_context
+from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.loading import load
-from ci_bot.worker.project.opening import Clock, StateFacts
+from ci_bot.worker.project.opening import StateFacts, versions_of
 from ci_bot.worker.project.unit_tests import unit_tests
-from ci_bot.worker.review import reviewing
-from ci_bot.worker.review.reviewing import place_of
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 
@@ -119,7 +120,7 @@ class _Doctor:
         self.checks.append(check)
 
     def _stamp(self) -> Versions:
-        versions = reviewing.versions(None)
+        versions = versions_of(None)
         if self.facts is None:
             return versions
         return versions.model_copy(
@@ -131,13 +132,11 @@ class _Doctor:
         )
 
     def _versions(self) -> None:
-        self._add(validation.versions(reviewing.versions(None)))
+        self._add(validation.versions(versions_of(None)))
 
     def _configuration(self) -> None:
-        configs, _ = opening.configure(
-            self.place, self.ports.on_spark_start, clock=self.ports.clock
-        )
-        self.context = opening.new_context(configs, self.place)
+        configs, _ = configure(self.place, self.ports.on_spark_start, clock=self.ports.clock)
+        self.context = new_context(configs, self.place)
         self._add(validation.configuration(self.context, self.place))
 
     def _directories(self) -> None:

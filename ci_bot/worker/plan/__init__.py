@@ -1,1 +1,1 @@
-"""SQLMesh's plan as the contracts describe it."""
+"""SQLMesh's plan: made, checked against prod, and described in the contracts' words."""

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 from ci_bot.contracts.documents.plan import ChangeType
 from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.project.model_files import files_of, reaches_every_model
 
-# A change in one of these can change any model, so nothing can be called drift any more.
-_REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml", "sqlmesh.yml")
 # Read on load, and no code: what they change is a model, which is known by its own file, or none.
 _DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
-_SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
 
 
 @dataclass(frozen=True)
@@ -70,21 +67,3 @@ class Drift:
         removal drift by mistake would hide a danger.
         """
         return change != "removed" and self.caused is not None and name not in self.caused
-
-
-def reaches_every_model(path: str) -> bool:
-    """Whether a change of this file can change any model: configuration, macros and the like."""
-    pure = PurePosixPath(path)
-    return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
-
-
-def files_of(node: Any) -> set[str]:
-    """The files that define a model: its own, and a seed's data."""
-    if not node._path:
-        return set()
-    found = {str(node._path)}
-    kind = getattr(node, "kind", None)
-    data = getattr(kind, "path", None) if getattr(kind, "is_seed", False) else None
-    if data:
-        found.add(str((Path(node._path).parent / data).resolve()))
-    return found

@@ -19,14 +19,14 @@ from sqlmesh.core.snapshot.definition import missing_intervals
 from sqlmesh.utils.errors import NoChangesPlanError, PlanError
 
 from ci_bot.contracts.documents.plan import Category, Window
-from ci_bot.contracts.places import Places
-from ci_bot.contracts.plan_identity import (
+from ci_bot.contracts.documents.plan_identity import (
     PlanFlags,
     PlanIdentity,
     RestatedRange,
     StatementIdentity,
     TargetSnapshot,
 )
+from ci_bot.contracts.places import Places
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.plan import requested, restating

@@ -1,10 +1,9 @@
-"""What a request names has to exist: models in its flags, and a key for each project of a state."""
+"""What a request names has to exist, and what it removes has to be its own."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -12,9 +11,9 @@ from sqlmesh.core.dialect import normalize_model_name
 from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
 
-from ci_bot.bot.values import shown
-from ci_bot.contracts.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
@@ -51,7 +50,7 @@ def check_models(context: Any, flags: PlanFlags) -> None:
         if missing:
             every = sorted(names.of(fqn) for fqn in known)
             near = [match for item in missing for match in difflib.get_close_matches(item, every)]
-            told = ", ".join(shown(item) for item in missing[:_SHOWN])
+            told = ", ".join(quoted_value(item) for item in missing[:_SHOWN])
             raise BadInput(
                 f"`{name}` names what is no model of this project: {told}.",
                 hint=f"Did you mean {' or '.join(near[:_SHOWN])}?"
@@ -73,7 +72,7 @@ def _check_selection(context: Any, name: str, text: str) -> None:
     except Exception as error:  # its parser, its git and deep nesting each raise their own
         why = sentence(error).splitlines()[0].partition(": ")[0]
         raise BadInput(
-            f"`{name}` cannot be {shown(text)}: {why}.",
+            f"`{name}` cannot be {quoted_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
             "(`tag:daily`), with `+` before or behind it for what it reads and what reads it.",
             reason_code="bad_selection",
@@ -99,26 +98,6 @@ def _known(context: Any, wanted: str, known: set[str]) -> bool:
     except Exception:
         return False
     return found in known
-
-
-def check_project_keys(configs: dict[Path, Any], shown: Sequence[str]) -> None:
-    """Projects that are planned together have a `project:` key each.
-
-    Without keys SQLMesh cannot tell whose a model is: planning one of them later, alone, would
-    remove the models of all others.
-
-    Raises:
-        BadInput: one has no key, or two have the same.
-    """
-    keys = [str(config.project or "") for config in configs.values()]
-    if len(keys) > 1 and (not all(keys) or len(set(keys)) < len(keys)):
-        without = [name for name, key in zip(shown, keys, strict=True) if not key]
-        why = f"{' and '.join(without)} have none" if without else "two of them have the same"
-        raise BadInput(
-            f"Several projects on one state database need a `project:` key each; {why}.",
-            hint="Add `project: <a name of its own>` to each configuration, and plan prod once.",
-            reason_code="project_keys",
-        )
 
 
 def check_nothing_of_others(context: Any, plan: Plan, keys: Iterable[str], names: Names) -> None:

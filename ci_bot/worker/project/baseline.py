@@ -20,16 +20,12 @@ from ci_bot.errors import EXIT_FAILED, BadInput, BotError
 from ci_bot.worker import compat
 from ci_bot.worker.process import search_path
 from ci_bot.worker.process.aside import Aside
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.worker.project.configuring import bad_configuration, new_context
+from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load
-from ci_bot.worker.project.opening import (
-    Clock,
-    OpenProject,
-    ProjectPlace,
-    bad_configuration,
-    new_context,
-    open_without_state,
-)
-from ci_bot.worker.rules.config_facts import ConfigFacts
+from ci_bot.worker.project.opening import OpenProject, open_without_state
 from ci_bot.worker.words import times
 from ci_bot.worker.words.problems import NotLoaded, failure_of
 

@@ -3,55 +3,40 @@
 from __future__ import annotations
 
 import os
-import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import sqlglot
+import sqlmesh
 from sqlglot import exp
 from sqlmesh.core import constants as c
-from sqlmesh.core.config import Config, DuckDBConnectionConfig
-from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
-from sqlmesh.core.config.connection import SparkConnectionConfig
-from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.config import DuckDBConnectionConfig
 from sqlmesh.core.context import Context
 from sqlmesh.core.state_sync import StateSync
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
-from ci_bot.contracts.base import Failure
+import ci_bot
+from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.report import Baseline
-from ci_bot.contracts.places import Places
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
-from ci_bot.worker.plan import requested
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.worker.project.configuring import (
+    bad_configuration,
+    configure,
+    new_context,
+    require_spark,
+)
+from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.project.loading import load
-from ci_bot.worker.rules.config_facts import ConfigFacts
-from ci_bot.worker.words.causes import cause_of
-from ci_bot.worker.words.problems import LINE_NUMBER, sentence
-from ci_bot.worker.words.state_failures import missing_variables, unset_variables, unusable_state
+from ci_bot.worker.words.state_failures import unusable_state
 
-_NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
 PG_READ_ONLY = "-c default_transaction_read_only=on"
-
-
-@dataclass
-class Clock:
-    """Seconds by phase, in the order in which the phases first ran."""
-
-    now: Callable[[], float] = time.perf_counter
-    phases: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        start = self.now()
-        try:
-            yield
-        finally:
-            self.phases[name] = round(self.phases.get(name, 0.0) + self.now() - start, 3)
 
 
 @dataclass(frozen=True)
@@ -86,157 +71,6 @@ class OpenProject:
     @property
     def spark_started(self) -> bool:
         return bool(self.spark_starts)
-
-
-@dataclass(frozen=True)
-class ProjectPlace:
-    """Where a run reads and writes: the project's directories and the run's private ones.
-
-    `repository` is the root of the tree that the projects lie in: the checkout, or the base
-    branch's files.
-    """
-
-    projects: tuple[Path, ...]
-    repository: Path
-    cache_dir: Path
-    scratch_dir: Path
-    gateway: str | None
-    own: bool = False
-    python_path: tuple[str, ...] = ()
-
-
-def configure(
-    place: ProjectPlace,
-    on_spark_start: Callable[[], None],
-    *,
-    clock: Clock,
-    read: Callable[[Sequence[Path]], dict[Path, Config]] = compat.read_configs,
-) -> tuple[dict[Path, Config], list[float]]:
-    """Reads the configuration, and prepares it for a run of ours.
-
-    Returns:
-        The configurations by directory, and a list that receives the moment of every Spark start.
-
-    Raises:
-        BadInput: a directory is missing, or the configuration is absent or broken.
-    """
-    for path in place.projects:
-        if not path.is_dir():
-            raise BadInput(
-                f"The project directory {named(path, place)} does not exist.",
-                hint="`project` names the directory with config.yaml or config.py.",
-                reason_code="no_project",
-            )
-    compat.analytics_off()
-    compat.scan_packages_once()
-    set_console(NoopConsole())
-    starts: list[float] = []
-
-    def started() -> None:
-        # Every thread makes a connection of its own on the one session of the process.
-        if not starts:
-            starts.append(clock.now())
-            on_spark_start()
-
-    with clock.phase("configuration"):
-        try:
-            configs = read(place.projects)
-        except (Exception, SystemExit) as error:
-            # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-            raise bad_configuration(error, place) from error
-        requested.check_project_keys(configs, [shown(path, place) for path in configs])
-        compat.make_spark_lazy(configs, started)
-        compat.prepare_configs(configs, place.cache_dir)
-    return configs, starts
-
-
-def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
-    """The failure where a configuration could not be read, with its file and what would mend it."""
-    text = str(error)
-    if _NO_CONFIGURATION.match(text):
-        names = ", ".join(named(path, place) for path in place.projects)
-        return BadInput(
-            f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
-            hint="`project` names the directory that holds it.",
-            reason_code="no_config",
-        )
-    cause = cause_of(error, place.repository)
-    path = cause.path or _configuration_file(error, place)
-    line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
-    where = f" in {path}" if path else ""
-    said = cause.message or Places({place.repository: ""}).text(sentence(error))
-    unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
-    hint = missing_variables(unset) if unset else cause.hint
-    return BadInput(
-        f"The SQLMesh configuration{where} is not valid: {said}",
-        hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
-        reason_code="bad_config",
-        path=path,
-        line=cause.line or line,
-    )
-
-
-def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
-    """The file that the error names, else the only one that it can be about."""
-    location = getattr(error, "location", None)
-    if location:
-        return shown(Path(location), place)
-    files = [path / name for path in place.projects for name in ALL_CONFIG_FILENAMES]
-    present = [file for file in files if file.is_file()]
-    return shown(present[0], place) if len(present) == 1 else None
-
-
-def shown(path: Path, place: ProjectPlace) -> str:
-    """A path as the reader knows it: relative to the repository."""
-    if path == place.repository:
-        return "."
-    if path.is_relative_to(place.repository):
-        return str(path.relative_to(place.repository))
-    return str(path)
-
-
-def named(path: Path, place: ProjectPlace) -> str:
-    """A directory where "." would say nothing: the whole path, unless it is a copy's."""
-    if place.own:
-        return str(path)
-    return "the repository's root" if path == place.repository else shown(path, place)
-
-
-def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
-    """A context that has read no model and no state yet.
-
-    Raises:
-        BadInput: the gateway does not exist.
-    """
-    try:
-        return Context(
-            paths=[str(path) for path in configs], config=configs, gateway=place.gateway, load=False
-        )
-    except (ConfigError, SQLMeshError, KeyError) as error:
-        names = sorted({name for config in configs.values() for name in config.gateways})
-        if place.gateway and place.gateway not in names:
-            raise BadInput(
-                f"The gateway `{place.gateway}` is not in the project's configuration.",
-                hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
-                reason_code="unknown_gateway",
-            ) from error
-        raise bad_configuration(error, place) from error
-
-
-def require_spark(context: Context) -> None:
-    """What is built or removed here is on Spark.
-
-    Raises:
-        BadInput: the gateway's engine is another one.
-    """
-    connection = context.config.get_connection(context.gateway)
-    if not isinstance(connection, SparkConnectionConfig):
-        raise BadInput(
-            f"The engine of the gateway `{context.selected_gateway}` is {connection.type_}, and "
-            "environments are built and removed on Spark only.",
-            hint="`gateway` may be one whose connection has `type: spark`.",
-            reason_code="not_spark",
-        )
 
 
 def open_state(
@@ -388,3 +222,23 @@ def open_without_state(
     load(context, clock.phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
+
+
+def versions_of(opened: OpenProject | None) -> Versions:
+    """What computed the answer. PySpark's version is read without importing it."""
+    from importlib import metadata
+
+    try:
+        pyspark: str | None = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        pyspark = None
+    return Versions(
+        ci_bot=ci_bot.__version__,
+        python=platform.python_version(),
+        sqlmesh=sqlmesh.__version__,
+        sqlglot=sqlglot.__version__,
+        pyspark=pyspark,
+        state_schema=opened.state.schema_version if opened else None,
+        state_sqlmesh=opened.state.sqlmesh_version if opened else None,
+        state_engine=opened.state.engine if opened else None,
+    )

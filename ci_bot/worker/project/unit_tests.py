@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.documents.plan import TestFailure, TestsCheck
-from ci_bot.worker.plan import drift
+from ci_bot.worker.project.model_files import files_of, reaches_every_model
 from ci_bot.worker.project.unit_test_causes import cause
 from ci_bot.worker.words.problems import sentence
 
@@ -143,11 +143,11 @@ def _touched(
         if name in seen or name not in models:
             continue
         seen.add(name)
-        if changed & drift.files_of(models[name]):
+        if changed & files_of(models[name]):
             return True
         pending.extend(models[name].depends_on)
     return False
 
 
 def _is_code(path: str) -> bool:
-    return path.endswith(".py") or drift.reaches_every_model(path)
+    return path.endswith(".py") or reaches_every_model(path)

@@ -22,8 +22,8 @@ from ci_bot.contracts.documents.plan import (
     TestsCheck,
 )
 from ci_bot.worker import compat
-from ci_bot.worker.project import opening
-from ci_bot.worker.project.opening import OpenProject, ProjectPlace, StateFacts
+from ci_bot.worker.project.directories import ProjectPlace, display_path
+from ci_bot.worker.project.opening import OpenProject, StateFacts
 
 _PYSPARK = "3.5."
 _SHOWN = 5
@@ -53,7 +53,7 @@ def versions(found: Versions) -> ProjectCheck:
 def configuration(context: Any, place: ProjectPlace) -> ProjectCheck:
     """A configuration that got as far as a context is valid."""
     gateway = context.selected_gateway or "the only one"
-    names = ", ".join(opening.shown(path, place) for path in place.projects)
+    names = ", ".join(display_path(path, place) for path in place.projects)
     return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
 
 

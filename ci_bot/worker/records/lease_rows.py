@@ -20,7 +20,7 @@ from ci_bot.errors import Refused
 from ci_bot.worker.records.ledger import SCHEMA
 from ci_bot.worker.words import times
 
-Activity = Literal["apply", "cleanup", "reclaim"]
+LeasedActivity = Literal["apply", "cleanup", "reclaim"]
 
 # No environment can be called so: SQLMesh allows word characters only.
 RECLAIM = "*reclaim*"
@@ -49,11 +49,11 @@ class Taken(Protocol):
 class Holder:
     """Who wants a lease, in words that the next one who wants it can act on."""
 
-    activity: Activity
+    activity: LeasedActivity
     who: str
 
     @classmethod
-    def of(cls, activity: Activity, owner: Owner) -> Holder:
+    def of(cls, activity: LeasedActivity, owner: Owner) -> Holder:
         """The holder that a request names."""
         pull = f"#{owner.pr_number}" if owner.pr_number is not None else ""
         run = f"run {owner.run}" if owner.run else f"process {os.getpid()}"
@@ -262,7 +262,7 @@ class LeaseRows:
         )
 
 
-def _overlap(name: str, activity: Activity, held: Held) -> bool:
+def _overlap(name: str, activity: LeasedActivity, held: Held) -> bool:
     """Whether a live lease stands against taking `name`."""
     if held.name == name:
         return True

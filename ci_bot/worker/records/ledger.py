@@ -6,13 +6,14 @@ tables but no environment record in SQLMesh's state; then only this row knows wh
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
 from pydantic import Field
 from sqlglot import exp
 
 from ci_bot.contracts.base import Contract, Count, Name, Timestamp
+from ci_bot.worker.warehouse.catalog import Catalog, Relation
 
 SCHEMA = "sqlmesh_ci_bot"
 VERSION = 1
@@ -197,3 +198,35 @@ class Ledger:
             target_columns_to_types=self._run_columns,
             track_rows_processed=False,
         )
+
+
+def ledger_objects(
+    views: Iterable[Relation], tables: Iterable[Relation], catalog: Catalog
+) -> list[LedgerObject]:
+    """Every object of an apply with whether it is there now, asked schema by schema."""
+    views, tables = list(views), list(tables)
+    schemas = sorted({(relation.catalog, relation.schema) for relation in [*views, *tables]})
+    present: dict[tuple[str, str], set[str]] = {}
+    found: list[LedgerObject] = []
+    for where in schemas:
+        names = catalog.names(*where)
+        present[where] = {name.lower() for name in names or ()}
+        found.append(
+            LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=names is not None)
+        )
+    groups: tuple[tuple[Literal["view", "table"], list[Relation]], ...] = (
+        ("view", views),
+        ("table", tables),
+    )
+    for kind, relations in groups:
+        for relation in relations:
+            found.append(
+                LedgerObject(
+                    kind=kind,
+                    catalog=relation.catalog,
+                    db=relation.schema,
+                    name=relation.name,
+                    existed=relation.name.lower() in present[(relation.catalog, relation.schema)],
+                )
+            )
+    return found

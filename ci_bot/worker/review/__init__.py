@@ -1,1 +1,1 @@
-"""What a review is told: facts and findings, without changing anything."""
+"""What a review finds: facts and findings, without changing anything."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import sqlglot
-import sqlmesh
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import SQLMeshError
 
-import ci_bot
-from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
 from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
@@ -27,17 +22,20 @@ from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.plan.stage_list import describe_stages
 from ci_bot.worker.process import load_trace
-from ci_bot.worker.project import baseline, checks, opening, validation
-from ci_bot.worker.project.opening import Clock, OpenProject, ProjectPlace
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project import baseline, opening, validation
+from ci_bot.worker.project.directories import display_path, place_of
+from ci_bot.worker.project.opening import OpenProject, versions_of
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.rule_inputs import rule_inputs
 from ci_bot.worker.rules import column_changes, find
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import NotLoaded, failure_of
 
-Report = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
@@ -45,25 +43,8 @@ class ReviewPorts:
     """What a review needs from its surroundings."""
 
     clock: Clock
-    progress: Report
+    progress: ReportProgress
     on_spark_start: Callable[[], None]
-
-
-def place_of(
-    request: Any, projects: list[str], cache_name: str = "", root: Path | None = None
-) -> ProjectPlace:
-    """The directories of a run, from its request; `root` is another tree than the checkout's."""
-    workplace = request.workplace
-    cache = Path(workplace.cache_dir)
-    return ProjectPlace(
-        projects=tuple(Path(path) for path in projects),
-        repository=root or Path(workplace.repository),
-        cache_dir=cache / cache_name if cache_name else cache,
-        scratch_dir=Path(workplace.scratch_dir),
-        gateway=request.gateway,
-        own=workplace.own,
-        python_path=tuple(workplace.python_path),
-    )
 
 
 def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
@@ -93,8 +74,8 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
-    place, stamp = place_of(request, request.projects), versions(opened)
-    checked = checks.run_checks(
+    place, stamp = place_of(request, request.projects), versions_of(opened)
+    checked = run_checks(
         context,
         planned,
         names,
@@ -111,7 +92,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         merged = facts.prod_plan()
     return ReviewFacts(
         project=Project(
-            paths=[opening.shown(path, place) for path in place.projects],
+            paths=[display_path(path, place) for path in place.projects],
             gateway=context.selected_gateway,
             dialect=context.default_dialect,
             models=len(context.models),
@@ -349,23 +330,3 @@ def _no_plan() -> dict[str, Any]:
         "cost": history.estimate([], []),
         "stages": [],
     }
-
-
-def versions(opened: OpenProject | None) -> Versions:
-    """What computed the answer. PySpark's version is read without importing it."""
-    from importlib import metadata
-
-    try:
-        pyspark: str | None = metadata.version("pyspark")
-    except metadata.PackageNotFoundError:
-        pyspark = None
-    return Versions(
-        ci_bot=ci_bot.__version__,
-        python=platform.python_version(),
-        sqlmesh=sqlmesh.__version__,
-        sqlglot=sqlglot.__version__,
-        pyspark=pyspark,
-        state_schema=opened.state.schema_version if opened else None,
-        state_sqlmesh=opened.state.sqlmesh_version if opened else None,
-        state_engine=opened.state.engine if opened else None,
-    )

@@ -10,9 +10,9 @@ from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.worker.plan.describe import change_type, statements
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Planned, category_of
+from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.rules import RuleInputs, reading
-from ci_bot.worker.rules.config_facts import ConfigFacts
 from ci_bot.worker.statements.plan_statements import judge_plan
 
 

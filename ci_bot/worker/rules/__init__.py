@@ -2,8 +2,8 @@
 
 `find` (of a loaded project) and `find_in_files` are the ways in. Many dangers are invisible in
 SQLMesh's categories (a password in the configuration, a removed audit, the clock in an incremental
-model), so the rules read definitions, syntax trees and text. They judge the change and not the
-estate: what was there before is not held against it.
+model), so the rules read definitions, syntax trees and text. They judge the change:
+what was there before is not held against it.
 """
 
 from __future__ import annotations

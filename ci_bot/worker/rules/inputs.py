@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ci_bot.worker.rules.config_facts import ConfigFacts
+from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.statements.judging import JudgedEffect
 
 ReadFile = Callable[[str], bytes | None]

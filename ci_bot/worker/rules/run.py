@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Any, get_args
 
 from ci_bot.contracts.documents.plan import Finding, Severity
+from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.rules.changes import CHANGE_RULES
 from ci_bot.worker.rules.changes.exposure import exposed_by
-from ci_bot.worker.rules.config_facts import ConfigFacts
 from ci_bot.worker.rules.files import (
     FILE_RULES,
     MODEL_FILE_RULES,

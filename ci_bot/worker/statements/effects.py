@@ -21,11 +21,11 @@ Action = Literal[
 ]
 
 # Names of tables, views and schemas, each part in lower case; the catalog comes first.
-Name = tuple[str, ...]
+ObjectName = tuple[str, ...]
 _FULL = 3  # catalog, schema, object
 
 
-def shown(name: Name) -> str:
+def shown(name: ObjectName) -> str:
     """A name as people write it."""
     return ".".join(name)
 
@@ -45,7 +45,7 @@ class Effect:
 
     action: Action
     kind: str
-    target: Name | None = None
+    target: ObjectName | None = None
     schema: bool = False
     detail: str = ""
 
@@ -60,7 +60,7 @@ def unknown(kind: str, why: str) -> Effect:
     return Effect("unknown", kind, detail=why)
 
 
-def nobodys(name: Name) -> None:
+def nobodys(name: ObjectName) -> None:
     """For where no object is known to belong to a model."""
 
 
@@ -80,10 +80,10 @@ class Own:
 
     environment: str
     catalog: str
-    schemas: frozenset[Name] = frozenset()
-    objects: frozenset[Name] = frozenset()
-    described: frozenset[Name] = frozenset()
-    whose: Callable[[Name], str | None] = nobodys
+    schemas: frozenset[ObjectName] = frozenset()
+    objects: frozenset[ObjectName] = frozenset()
+    described: frozenset[ObjectName] = frozenset()
+    whose: Callable[[ObjectName], str | None] = nobodys
 
     def holds(self, effect: Effect) -> bool:
         """Whether the target of `effect` is the environment's own."""
@@ -104,23 +104,23 @@ class Own:
         # A fourth part is a branch or a metadata table of the same table.
         return full[:_FULL] in self.objects or (len(full) == _FULL and full[:2] in self.schemas)
 
-    def full(self, target: Name) -> Name:
+    def full(self, target: ObjectName) -> ObjectName:
         """A name with its catalog."""
         return (self.catalog, *target) if len(target) == _FULL - 1 else target
 
-    def called(self, target: Name | None) -> set[str | None]:
+    def called(self, target: ObjectName | None) -> set[str | None]:
         """The names that a person may know an object by: its own, and its model's."""
         if target is None:
             return {None}
         model = self.whose(self.full(target)[:_FULL])
         return {self._plain(target), model} - {None}
 
-    def told(self, target: Name) -> str:
+    def told(self, target: ObjectName) -> str:
         """A name without the default catalog, and whose table it is where that is known."""
         name = self._plain(target)
         model = self.whose(self.full(target)[:_FULL])
         return f"`{name}` of {model}" if model and model != name else f"`{name}`"
 
-    def _plain(self, target: Name) -> str:
+    def _plain(self, target: ObjectName) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
         return shown(target[1:] if known else target)

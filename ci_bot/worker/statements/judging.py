@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ci_bot.contracts.documents.plan import Severity
-from ci_bot.worker.statements.effects import Effect, Name, Own, shown
+from ci_bot.worker.statements.effects import Effect, ObjectName, Own, shown
 from ci_bot.worker.statements.names import THIS_MODEL
 from ci_bot.worker.statements.text.reading import effects_of
 
@@ -20,7 +20,7 @@ _VERBS = {
     "drops": "drops",
 }
 # The table that stands for SQLMesh's own where only a part of its statement is read.
-PLACEHOLDER: Name = ("__its_own__",)
+PLACEHOLDER: ObjectName = ("__its_own__",)
 _RUNS_WHERE = "something that is named only when it runs"
 
 
@@ -82,7 +82,7 @@ Deed = tuple[str, str, str, str | None]
 
 def judged(statements: Iterable[Statement], own: Own) -> Iterator[JudgedEffect]:
     """What the statements of one place do outside the environment's own objects, or to them."""
-    temporary: set[Name] = set()
+    temporary: set[ObjectName] = set()
     for statement in statements:
         for effect in statement.effects:
             if effect.action == "nothing" and effect.target is not None:
@@ -131,7 +131,9 @@ def key(item: JudgedEffect) -> tuple[str, str]:
     return statement.slot, statement.text
 
 
-def weight(effect: Effect, own: Own, temporary: Container[Name | None] = ()) -> Severity | None:
+def weight(
+    effect: Effect, own: Own, temporary: Container[ObjectName | None] = ()
+) -> Severity | None:
     """How much a new effect weighs; None where it does not.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.worker.statements.effects import Name
+from ci_bot.worker.statements.effects import ObjectName
 
 # A macro that stands for the model's own table, wherever it runs.
-THIS_MODEL: Name = ("@this_model",)
+THIS_MODEL: ObjectName = ("@this_model",)
 
 
-def of_table(node: Any) -> Name | None:
+def of_table(node: Any) -> ObjectName | None:
     """The name in a table's node; None where a part is computed when the statement runs."""
     key = node.key if node is not None else ""
     if key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
@@ -27,7 +27,7 @@ def of_table(node: Any) -> Name | None:
     return _parts(parts)
 
 
-def _parts(parts: list[Any]) -> Name | None:
+def _parts(parts: list[Any]) -> ObjectName | None:
     found = []
     for part in parts:
         if part.key != "identifier" or "@" in part.this:

@@ -15,7 +15,7 @@ from sqlmesh.core.snapshot.definition import to_view_mapping
 
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.statements import names
-from ci_bot.worker.statements.effects import Name, Own
+from ci_bot.worker.statements.effects import ObjectName, Own
 from ci_bot.worker.words.names import Names
 
 
@@ -119,7 +119,7 @@ class Site:
             "environment_naming_info": self.naming,
         }
 
-    def view(self, snapshot: Snapshot) -> Name:
+    def view(self, snapshot: Snapshot) -> ObjectName:
         """The view of a model in this environment."""
         name, dialect = snapshot.qualified_view_name, self.default_dialect
         parts = (
@@ -129,13 +129,13 @@ class Site:
         )
         return tuple(part.lower() for part in parts)
 
-    def table(self, snapshot: Snapshot) -> Name:
+    def table(self, snapshot: Snapshot) -> ObjectName:
         """What `@this_model` stands for: of a forward-only change the preview, not prod's table."""
         if not snapshot.is_model or not snapshot.version:
             return self.parsed(snapshot.name)
         return self.parsed(snapshot.table_name(self.deployable.is_representative(snapshot)))
 
-    def parsed(self, name: str) -> Name:
+    def parsed(self, name: str) -> ObjectName:
         """A name in SQLMesh's own form, as ours; with its catalog, where there are any."""
         table = exp.to_table(name)
         found = names.of_table(table) or (name.lower(),)
@@ -172,7 +172,7 @@ class Site:
             mine.add(self.view(snapshot))
         return replace(self.own, objects=self.own.objects | mine)
 
-    def _tables_of_the_plan(self) -> frozenset[Name]:
+    def _tables_of_the_plan(self) -> frozenset[ObjectName]:
         """The physical tables that the plan makes, and that prod does not read."""
         planned = self.planned
         return frozenset(
@@ -192,11 +192,11 @@ class _Owners:
     def __init__(self, sites: tuple[Site, ...]) -> None:
         self._sites = sites
 
-    def get(self, name: Name) -> str | None:
+    def get(self, name: ObjectName) -> str | None:
         return self._known.get(name)
 
     @cached_property
-    def _known(self) -> dict[Name, str]:
+    def _known(self) -> dict[ObjectName, str]:
         found = {}
         for site in self._sites:
             for snapshot in site.by_name.values():

@@ -1,1 +1,1 @@
-"""The catalogs of the warehouse, asked without SQLMesh."""
+"""What the warehouse's catalogs hold, and of which objects an environment consists there."""

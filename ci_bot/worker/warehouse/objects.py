@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
-from ci_bot.worker.records.ledger import LedgerObject
-from ci_bot.worker.warehouse.catalog import Catalog, Relation
+from ci_bot.worker.warehouse.catalog import Relation
 
 
 def views_of(context: Any, environment: Environment) -> dict[str, Relation]:
@@ -36,35 +35,3 @@ def physical_tables(
             if snapshot.is_model and not snapshot.is_symbolic and snapshot.version
         }
     )
-
-
-def ledger_objects(
-    views: Iterable[Relation], tables: Iterable[Relation], catalog: Catalog
-) -> list[LedgerObject]:
-    """Every object of an apply with whether it is there now, asked schema by schema."""
-    views, tables = list(views), list(tables)
-    schemas = sorted({(relation.catalog, relation.schema) for relation in [*views, *tables]})
-    present: dict[tuple[str, str], set[str]] = {}
-    found: list[LedgerObject] = []
-    for where in schemas:
-        names = catalog.names(*where)
-        present[where] = {name.lower() for name in names or ()}
-        found.append(
-            LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=names is not None)
-        )
-    groups: tuple[tuple[Literal["view", "table"], list[Relation]], ...] = (
-        ("view", views),
-        ("table", tables),
-    )
-    for kind, relations in groups:
-        for relation in relations:
-            found.append(
-                LedgerObject(
-                    kind=kind,
-                    catalog=relation.catalog,
-                    db=relation.schema,
-                    name=relation.name,
-                    existed=relation.name.lower() in present[(relation.catalog, relation.schema)],
-                )
-            )
-    return found

@@ -11,7 +11,6 @@ from ci_bot.contracts.base import Failure
 from ci_bot.contracts.places import Places
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 from ci_bot.worker.process import java
-from ci_bot.worker.project.macro_code import refusal_in
 from ci_bot.worker.words.causes import cause_of
 
 # A chain longer than this is a loop or noise; the root is found well before.
@@ -21,8 +20,32 @@ LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # What PySpark says first where it has no class of its own for a Java exception.
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
+_MACRO_REFUSED = "An argument of a macro would run as Python"
 SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
 _STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
+
+
+class MacroRefusedError(Exception):
+    """SQL in a macro's argument would have run as Python.
+
+    Args:
+        deed: What it would have done, as `compat.macro_code.objection` says it.
+    """
+
+    def __init__(self, deed: str) -> None:
+        super().__init__(
+            f"{_MACRO_REFUSED}: {deed}. SQLMesh evaluates it, so it must be plain SQL."
+        )
+
+
+def refusal_in(error: BaseException) -> str | None:
+    """The sentence of a refusal that led to `error`; None where none did.
+
+    It is looked for in the text: SQLMesh makes other exceptions of it, and those of a forked loader
+    come without the chain of their causes.
+    """
+    found = re.search(rf"{_MACRO_REFUSED}: [^\n]*", str(error))
+    return found.group(0) if found else None
 
 
 class NotLoaded(BotError):

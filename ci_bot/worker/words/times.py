@@ -13,8 +13,8 @@ from sqlmesh.utils.date import (
     to_timestamp,
 )
 
-from ci_bot.bot.values import shown
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import quoted_value
 
 # Data is of these years; beyond them are typing errors, and dates that nothing can count with.
 _YEARS = range(1900, 2201)
@@ -80,7 +80,7 @@ def _parse(name: str, text: str, relative_to: int) -> datetime:
 
 def _no_date(name: str, text: str, why: str) -> BadInput:
     return BadInput(
-        f"`{name}` is {shown(text)}, {why}.",
+        f"`{name}` is {quoted_value(text)}, {why}.",
         hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",
         reason_code="bad_date",
     )

@@ -24,6 +24,7 @@ from ci_bot.contracts.documents.plan import (
     TestsCheck,
     Window,
 )
+from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import (
     ANSWER,
@@ -34,7 +35,6 @@ from ci_bot.contracts.messages import (
     ReviewRequest,
     Workplace,
 )
-from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
 from tests.oracle.fuzzing import caught, fuzz
 
 PLAN = "ab" * 32

@@ -11,7 +11,7 @@ from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.comment import Phase
 from ci_bot.contracts.documents.plan import Cost, ProdPlan, TestsCheck, Window
-from ci_bot.contracts.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
 from tests.factories import (
     HEAD,
     NOW,

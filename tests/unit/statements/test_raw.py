@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ci_bot.worker.statements.text.raw import Reading, of_file
+from ci_bot.worker.statements.raw import Reading, of_file
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> Reading:

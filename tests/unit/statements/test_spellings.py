@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ci_bot.worker.statements.plan_statements import judge_models
-from ci_bot.worker.statements.text.raw import of_file
+from ci_bot.worker.statements.raw import of_file
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import models
 

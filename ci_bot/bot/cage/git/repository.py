@@ -18,8 +18,8 @@ from ci_bot.bot.cage.checkout_copy import seal_tree
 from ci_bot.bot.cage.git.program import GitProgram
 from ci_bot.bot.cage.user import Identity
 from ci_bot.bot.cage.watch.deadline import Deadline, no_deadline
-from ci_bot.bot.values import shown
 from ci_bot.errors import BadInput
+from ci_bot.secrets.cutting import quoted_value
 
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000
@@ -96,7 +96,7 @@ class Git:
         if found is None:
             near = difflib.get_close_matches(revision, self.names(), n=3)
             raise BadInput(
-                f"The repository has no branch, tag or commit {shown(revision)}.",
+                f"The repository has no branch, tag or commit {quoted_value(revision)}.",
                 hint=f"Did you mean {' or '.join(f'`{name}`' for name in near)}?"
                 if near
                 else "`git branch --all` lists the branches.",

@@ -17,6 +17,7 @@ from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
+from ci_bot.contracts.documents.plan_identity import whole_id
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
@@ -29,7 +30,6 @@ from ci_bot.contracts.messages import (
     ReviewRequest,
     SweepRequest,
 )
-from ci_bot.contracts.plan_identity import whole_id
 from ci_bot.contracts.reasons import of_a_result, of_the_worker
 from ci_bot.contracts.scan import ScanFacts
 

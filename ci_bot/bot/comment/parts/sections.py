@@ -194,7 +194,7 @@ class Graph:
         total = len(self.lineage.nodes)
         return Piece(note(0, total, "models of the lineage", self.full_report), 0, total)
 
-    def _edges(self, drawn: graph.Graph) -> str:
+    def _edges(self, drawn: graph.DrawnLineage) -> str:
         if drawn.drawn == drawn.total:
             return ""
         edges = "\n".join(f"{parent} -> {reader}" for parent, reader in self.lineage.edges)

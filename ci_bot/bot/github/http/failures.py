@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ci_bot.bot.github.http.network import Kind as Network
+from ci_bot.bot.github.http.network import NetworkFault
 from ci_bot.bot.github.http.retry import UNAUTHORIZED, RequestFailure, classify
 from ci_bot.bot.github.port import NotFound, Rejected
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
@@ -15,7 +15,7 @@ _API_URL = (
     "https://api.github.com otherwise."
 )
 # What mends a network that stays as it is; `{host}` is who was asked.
-_SETTINGS: dict[Network, tuple[str, str]] = {
+_SETTINGS: dict[NetworkFault, tuple[str, str]] = {
     "untrusted_certificate": (
         "untrusted_certificate",
         "Put the certificate authority of {host} into a file below the workspace, which is what "
@@ -113,7 +113,7 @@ def unexpected(doing: str, what: str) -> GitHubUnavailable:
     )
 
 
-def unreachable(network: Network, words: str, *, doing: str, host: str) -> BotError:
+def unreachable(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
     """The error for a request without an answer, with the setting that mends it if one does.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal[
+NetworkFault = Literal[
     "lost", "untrusted_certificate", "wrong_certificate", "no_tls", "proxy", "unknown_host", "url"
 ]
 
@@ -51,7 +51,7 @@ class Trouble:
     `words` are for people; the libraries' own hold URLs and the addresses of objects.
     """
 
-    kind: Kind
+    kind: NetworkFault
     words: str
 
 
@@ -80,7 +80,7 @@ def trouble(error: BaseException) -> Trouble:
 
 def _tls(error: ssl.SSLError) -> Trouble:
     if isinstance(error, ssl.SSLCertVerificationError):
-        kind: Kind = "untrusted_certificate"
+        kind: NetworkFault = "untrusted_certificate"
         if error.verify_code in _NOT_OF_THIS_SERVER:
             kind = "wrong_certificate"
         return Trouble(kind, f"its certificate is not accepted: {error.verify_message}")

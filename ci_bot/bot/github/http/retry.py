@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.bot.github.http.network import Kind as Network
-
 UNAUTHORIZED, FORBIDDEN, REQUEST_TIMEOUT, TOO_MANY, SERVER_ERROR = 401, 403, 408, 429, 500
 
 _RATE_LIMIT_WORDS = (
@@ -55,7 +53,7 @@ PATIENT = RateLimits()
 # For the last seconds of a cancelled run: the runner gives 7.5 of them.
 HURRIED = RateLimits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
 
-Kind = Literal["broken", "limited", "final"]
+FailureKind = Literal["broken", "limited", "final"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +67,7 @@ class RequestFailure:
     status: int | None
     message: str
     headers: Mapping[str, str]
-    network: Network = "lost"
+    network: NetworkFault = "lost"
     is_api: bool = True
 
 
@@ -87,7 +85,7 @@ class GiveUp:
     until: float | None = None
 
 
-def classify(failure: RequestFailure) -> Kind:
+def classify(failure: RequestFailure) -> FailureKind:
     """What kind of failure this is.
 
     `broken`: the server or the network; whether the request was carried out is not known.

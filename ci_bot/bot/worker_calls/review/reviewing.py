@@ -17,8 +17,8 @@ from ci_bot.bot.decision import (
     in_one,
     judge,
 )
-from ci_bot.bot.pull_request.failures import failure_of
 from ci_bot.bot.worker_calls.client import WorkerClient
+from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.refusals import bad_input
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
@@ -33,10 +33,10 @@ from ci_bot.contracts.documents.plan import (
     TableDiffCheck,
     TestsCheck,
 )
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
-from ci_bot.contracts.plan_identity import PlanFlags
 from ci_bot.errors import BotError, Cancelled, TimedOut
 
 # Failures of `state` that a base-branch review can do without.

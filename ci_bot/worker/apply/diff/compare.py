@@ -11,15 +11,15 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.apply.diff import window as windows
 from ci_bot.worker.apply.diff.layout import Layout, lay_out
 from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
-from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, SqlPort
+from ci_bot.worker.apply.diff.spec import DiffPort, DiffSpec, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
-Clock = Callable[[], float]
+TimeSource = Callable[[], float]
 _LINE = 1_000
 """Characters of a sentence that lists columns; the contract allows 4,000."""
 
 
-def compare(spark_sql: SqlPort, spec: DiffSpec, *, clock: Clock | None = None) -> TableDiff:
+def compare(spark_sql: DiffPort, spec: DiffSpec, *, clock: TimeSource | None = None) -> TableDiff:
     """Diffs one model, in one query over both tables.
 
     Args:
@@ -40,7 +40,7 @@ def compare(spark_sql: SqlPort, spec: DiffSpec, *, clock: Clock | None = None) -
     return found
 
 
-def compare_schema(spark_sql: SqlPort, spec: DiffSpec, reason: str) -> TableDiff:
+def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDiff:
     """What can be said without reading data: the columns of both sides, and why there is no more.
 
     Raises:
@@ -50,7 +50,7 @@ def compare_schema(spark_sql: SqlPort, spec: DiffSpec, reason: str) -> TableDiff
     return TableDiff(**_shown(spec, layout), compared=False, skipped_because=reason)
 
 
-def _compare(port: SqlPort, spec: DiffSpec) -> TableDiff:
+def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
     prod, pr, layout = _laid_out(port, spec)
     window = _window(spec, layout)
     reason = layout.impossible or window.impossible
@@ -79,7 +79,7 @@ def _compare(port: SqlPort, spec: DiffSpec) -> TableDiff:
     )
 
 
-def _laid_out(port: SqlPort, spec: DiffSpec) -> tuple[str, str, Layout]:
+def _laid_out(port: DiffPort, spec: DiffSpec) -> tuple[str, str, Layout]:
     prod, pr = table_name(spec.prod), table_name(spec.pr)
     return prod, pr, lay_out(port.columns(prod), port.columns(pr), spec.keys, spec.skip_columns)
 

@@ -7,8 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from ci_bot.contracts.documents.apply import TableDiff
-from ci_bot.worker.apply.diff.compare import Clock, compare, compare_schema
-from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, SqlPort
+from ci_bot.worker.apply.diff.compare import TimeSource, compare, compare_schema
+from ci_bot.worker.apply.diff.spec import DiffPort, DiffSpec, SqlError
 
 FAILED = "Spark could not compare it"
 CANCELLED = "The run was cancelled before this model was compared."
@@ -62,14 +62,14 @@ class Controls:
     workers: int = 2
     cancelled: Callable[[], bool] = field(default=lambda: False)
     stop: Callable[[], None] = field(default=lambda: None)
-    clock: Clock | None = None
+    clock: TimeSource | None = None
     poll: float = 0.2
     patience: float = 2.0
     again: Callable[[], None] | None = None
 
 
 def compare_models(
-    port: SqlPort,
+    port: DiffPort,
     candidates: Sequence[Candidate],
     *,
     budget: Budget | None = None,
@@ -155,7 +155,7 @@ def _weight(candidate: Candidate) -> tuple[bool, int]:
     return size is None, size or 0
 
 
-def _one(port: SqlPort, candidate: Candidate, over: str | None, controls: Controls) -> TableDiff:
+def _one(port: DiffPort, candidate: Candidate, over: str | None, controls: Controls) -> TableDiff:
     if candidate.unavailable is not None:
         return _skipped(candidate, candidate.unavailable)
     if controls.cancelled():

@@ -1,4 +1,4 @@
-"""`SqlPort` over a Spark session: the only module of the diff that knows PySpark."""
+"""`DiffPort` over a Spark session: the only module of the diff that knows PySpark."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Interval = tuple[int, int]
 MAX_DECIMALS = 37
 
 
-class SqlPort(Protocol):
+class DiffPort(Protocol):
     """The two questions that a diff asks Spark. Both raise `SqlError`."""
 
     def columns(self, table: str) -> list[tuple[str, str]]:

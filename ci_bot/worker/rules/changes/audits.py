@@ -9,7 +9,7 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.columns import known_types
-from ci_bot.worker.rules.sql.strictness import Verdict, compare_arguments, compare_queries
+from ci_bot.worker.rules.sql.strictness import Strictness, compare_arguments, compare_queries
 
 REMOVED = rule("removed-audit", "An audit was removed", "high", "change")
 WEAKENED = rule("weakened-audit", "An audit was weakened", "high", "change")
@@ -99,7 +99,7 @@ def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
 def _rewritten(pair: Pair) -> Iterator[Observation]:
     """Audits with other arguments or another query; stricter ones are fine."""
     old, new = pair.promises
-    verdicts: dict[str, Verdict] = {
+    verdicts: dict[str, Strictness] = {
         name: compare_queries(text, new.queries[name], pair.after.dialect)
         for name, text in old.queries.items()
         if name in new.queries and _plain(new.queries[name]) != _plain(text)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
-Verdict = Literal["stricter", "weaker", "unknown"]
+Strictness = Literal["stricter", "weaker", "unknown"]
 _UPPER = (exp.GT, exp.GTE)
 _LOWER = (exp.LT, exp.LTE)
 # Arguments of SQLMesh's own audits that bound values from below and from above.
@@ -21,7 +21,7 @@ _MINIMUM = frozenset({"min_v", "min_value", "threshold", "min_count"})
 _MAXIMUM = frozenset({"max_v", "max_value", "max_count"})
 
 
-def compare_queries(old: str, new: str, dialect: str) -> Verdict:
+def compare_queries(old: str, new: str, dialect: str) -> Strictness:
     """The verdict on two versions of an audit's query."""
     before, after = _parsed(old, dialect), _parsed(new, dialect)
     if before is None or after is None:
@@ -46,7 +46,7 @@ def _parsed(text: str, dialect: str) -> Any:
     return tree if isinstance(tree, exp.Select) else None
 
 
-def _conditions(old: Any, new: Any) -> Verdict:
+def _conditions(old: Any, new: Any) -> Strictness:
     """Conditions that pick wrong rows: more alternatives or fewer demands pick more of them."""
     before, after = _parts(old, exp.Or), _parts(new, exp.Or)
     if set(before) <= set(after):
@@ -72,7 +72,7 @@ def _parts(node: Any, kind: Any) -> dict[str, Any]:
     return {part.unnest().sql().lower(): part.unnest() for part in parts}
 
 
-def _bound(old: Any, new: Any) -> Verdict:
+def _bound(old: Any, new: Any) -> Strictness:
     """Two comparisons of the same value with different numbers."""
     if type(old) is not type(new) or not isinstance(old, (*_UPPER, *_LOWER)):
         return "unknown"
@@ -92,7 +92,7 @@ def _number(node: Any) -> float | None:
     return None
 
 
-def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Verdict:
+def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
     """The verdict on two calls of the same audit."""
     if set(old) != set(new):
         return "unknown"
@@ -102,7 +102,7 @@ def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Verdict
     return verdicts.pop() if len(verdicts) == 1 else "unknown"
 
 
-def _argument(name: str, old: Any, new: Any) -> Verdict:
+def _argument(name: str, old: Any, new: Any) -> Strictness:
     before, after = _number(old), _number(new)
     if before is not None and after is not None and name in _MINIMUM | _MAXIMUM:
         return "stricter" if (after > before) == (name in _MINIMUM) else "weaker"

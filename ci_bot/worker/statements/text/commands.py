@@ -12,7 +12,7 @@ from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.statements.code import RUNS_JAVA
-from ci_bot.worker.statements.effects import Action, Effect, Name, unknown
+from ci_bot.worker.statements.effects import Action, Effect, ObjectName, unknown
 from ci_bot.worker.statements.text import settings
 from ci_bot.worker.statements.text.lexical import SPARK
 
@@ -109,7 +109,7 @@ def _maintenance(tokens: list[Any], words: list[str]) -> Effect | None:
     return None
 
 
-def _name(tokens: list[Any], at: int) -> tuple[Name | None, int]:
+def _name(tokens: list[Any], at: int) -> tuple[ObjectName | None, int]:
     """The dotted name at a place, and the place after it."""
     parts: list[str] = []
     while at < len(tokens):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.worker.statements import names
-from ci_bot.worker.statements.effects import Action, Effect, Name, unknown
+from ci_bot.worker.statements.effects import Action, Effect, ObjectName, unknown
 from ci_bot.worker.statements.properties import odd_clause, odd_key
 from ci_bot.worker.statements.text.lexical import SPARK
 
@@ -92,7 +92,7 @@ def of_alter(tree: Any, dialect: str) -> Iterator[Effect]:
         yield from _of_action(action, kind, target)
 
 
-def _of_action(action: Any, kind: str, target: Name | None) -> Iterator[Effect]:
+def _of_action(action: Any, kind: str, target: ObjectName | None) -> Iterator[Effect]:
     if action.key == "alterset":
         yield _properties(action, kind, target)
     elif action.key == "alterrename":
@@ -108,7 +108,7 @@ def _of_action(action: Any, kind: str, target: Name | None) -> Iterator[Effect]:
         yield unknown(kind, f"{action.key.upper()} is not on the list")
 
 
-def _properties(action: Any, kind: str, target: Name | None) -> Effect:
+def _properties(action: Any, kind: str, target: ObjectName | None) -> Effect:
     """SET TBLPROPERTIES; SET LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
     others = {name for name, value in action.args.items() if value and name != "expressions"}
     lists = [item for item in action.expressions if item is not None]
@@ -127,7 +127,7 @@ def _properties(action: Any, kind: str, target: Name | None) -> Effect:
     return Effect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 
-def _beside(old: Name | None, new: Name | None) -> Name | None:
+def _beside(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
     """A new name without a schema is in the old one's."""
     if old is None or new is None or len(new) > 1:
         return new

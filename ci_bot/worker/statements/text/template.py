@@ -13,7 +13,7 @@ from jinja2 import Environment, TemplateSyntaxError
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.statements.effects import Action, Effect, Name
+from ci_bot.worker.statements.effects import Action, Effect, ObjectName
 from ci_bot.worker.statements.names import THIS_MODEL
 from ci_bot.worker.statements.text.reading import literal_effects, literals_in
 
@@ -98,7 +98,7 @@ def _beginnings(text: str, dialect: str) -> Iterator[Effect]:
             yield Effect(action, " ".join(words), target, schema="SCHEMA" in words)
 
 
-def _name(tokens: list[Any]) -> Name | None:
+def _name(tokens: list[Any]) -> ObjectName | None:
     rest = list(tokens)
     while rest and rest[0].text.upper() in _BETWEEN:
         rest.pop(0)

@@ -14,7 +14,7 @@ from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.statements import CODE, STATEMENT
 from ci_bot.worker.statements.judging import JudgedEffect
-from ci_bot.worker.statements.text.raw import of_file
+from ci_bot.worker.statements.raw import of_file
 
 
 def written(inputs: RuleInputs) -> Iterator[Observation]:

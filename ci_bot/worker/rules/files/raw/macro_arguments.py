@@ -20,7 +20,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.project.macro_code import objection
+from ci_bot.worker.compat.macro_code import objection
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.worker.rules.files.unit_tests.expectations import Shape, lost, new_variables
+from ci_bot.worker.rules.files.unit_tests.expectations import ModelShape, lost, new_variables
 from ci_bot.worker.rules.files.unit_tests.reading import Written, tests_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
@@ -113,13 +113,13 @@ def _model(models: Mapping[str, Any], name: str) -> Any:
     return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
 
 
-def _shape(inputs: RuleInputs, model: Any) -> Shape:
+def _shape(inputs: RuleInputs, model: Any) -> ModelShape:
     """What the tested model and those that it reads have after the change."""
     if model is None or not inputs.loaded:
-        return Shape()
+        return ModelShape()
     query = getattr(model, "query", None)
     found = getattr(query, "ctes", None)
-    return Shape(
+    return ModelShape(
         columns=_columns(model),
         ctes=None if found is None else {cte.alias.lower() for cte in found},
         upstream={

@@ -19,7 +19,7 @@ from typing import Any
 from ci_bot.worker.rules.observation import names
 from ci_bot.worker.words.yaml_data import load
 
-Row = Mapping[str, str | None]
+ExpectedRow = Mapping[str, str | None]
 ReadText = Callable[[str], str | None]
 
 
@@ -33,7 +33,7 @@ class Table:
         partial: only columns that some row names are compared.
     """
 
-    rows: tuple[Row, ...] | None
+    rows: tuple[ExpectedRow, ...] | None
     text: str
     partial: bool = False
 
@@ -53,7 +53,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """What a model and those above it have after the change; None where that is not known."""
 
     columns: Collection[str] | None = None
@@ -121,7 +121,7 @@ def _rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any
     return rows
 
 
-def _row(row: Mapping[str, Any]) -> Row:
+def _row(row: Mapping[str, Any]) -> ExpectedRow:
     return {str(column).lower(): spelled(value) for column, value in row.items()}
 
 
@@ -143,7 +143,7 @@ def spelled(value: Any) -> str | None:
     return format(number.normalize(), "f")
 
 
-def lost(old: Case, new: Case, shape: Shape) -> list[str]:
+def lost(old: Case, new: Case, shape: ModelShape) -> list[str]:
     """What `old` checks and `new` does not, each in some words; nothing where `new` is as strict.
 
     What the model cannot have any more (a column, a CTE) need not be expected of it.
@@ -197,8 +197,8 @@ def _less_expected(old: Table, new: Table, kept: Collection[str] | None) -> list
 
 
 def _unmatched(
-    old: Sequence[Row], new: Sequence[Row], compared: Collection[str]
-) -> tuple[list[Row], list[Row]]:
+    old: Sequence[ExpectedRow], new: Sequence[ExpectedRow], compared: Collection[str]
+) -> tuple[list[ExpectedRow], list[ExpectedRow]]:
     """Rows of `old` that none of `new` stands for, each of which stands for one only."""
     unused = list(new)
     left = []
@@ -212,14 +212,16 @@ def _unmatched(
     return left, unused
 
 
-def _covers(new: Row, old: Row, compared: Collection[str]) -> bool:
+def _covers(new: ExpectedRow, old: ExpectedRow, compared: Collection[str]) -> bool:
     return all(new.get(column) == value for column, value in old.items() if column in compared)
 
 
-def _nearest(row: Row, unused: list[Row], compared: Collection[str]) -> tuple[str, str, str] | None:
+def _nearest(
+    row: ExpectedRow, unused: list[ExpectedRow], compared: Collection[str]
+) -> tuple[str, str, str] | None:
     """The value in which the most similar unused row differs; the row is used then."""
 
-    def equal(other: Row) -> int:
+    def equal(other: ExpectedRow) -> int:
         return sum(other.get(column) == row[column] for column in row if column in compared)
 
     nearest = max(unused, key=equal, default=None)
@@ -232,7 +234,7 @@ def _nearest(row: Row, unused: list[Row], compared: Collection[str]) -> tuple[st
     return None
 
 
-def _less_fed(old: Case, new: Case, shape: Shape) -> list[str]:
+def _less_fed(old: Case, new: Case, shape: ModelShape) -> list[str]:
     """Input rows that are gone: what the model did with them is not tested any more."""
     found = []
     for model, table in old.inputs.items():
@@ -254,7 +256,7 @@ def _less_fed(old: Case, new: Case, shape: Shape) -> list[str]:
     return found
 
 
-def _columns_of(model: str, shape: Shape) -> Collection[str] | None:
+def _columns_of(model: str, shape: ModelShape) -> Collection[str] | None:
     for name, columns in (shape.upstream or {}).items():
         if name == model or name.endswith(f".{model}"):
             return columns

@@ -56,28 +56,6 @@ _ITS_OWN = frozenset({"self", "exp", "MacroEvaluator"})
 _LONGEST_SHOWN = 60
 
 MayCall = Callable[[str], bool]
-_SENTENCE = "An argument of a macro would run as Python"
-
-
-class MacroRefusedError(Exception):
-    """SQL in a macro's argument would have run as Python.
-
-    Args:
-        told: what it would have done, as `objection` says it.
-    """
-
-    def __init__(self, told: str) -> None:
-        super().__init__(f"{_SENTENCE}: {told}. SQLMesh evaluates it, so it must be plain SQL.")
-
-
-def refusal_in(error: BaseException) -> str | None:
-    """The sentence of a refusal that led to `error`; None where none did.
-
-    It is looked for in the text: SQLMesh makes other exceptions of it, and those of a forked loader
-    come without the chain of their causes.
-    """
-    found = re.search(rf"{_SENTENCE}: [^\n]*", str(error))
-    return found.group(0) if found else None
 
 
 def not_built_in(name: str) -> bool:

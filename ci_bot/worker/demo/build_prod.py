@@ -1,6 +1,6 @@
 """Build the demo's prod environment, in a process of its own: it imports SQLMesh and starts a JVM.
 
-    python -m ci_bot.demo.build_prod PROJECT --data DIR --end 2013-12-31
+    python -m ci_bot.worker.demo.build_prod PROJECT --data DIR --end 2013-12-31
 
 The environment variables that PROJECT/config.yaml reads must be set (`DemoLayout.variables`).
 """
@@ -23,11 +23,11 @@ from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.core.snapshot.definition import Interval, Intervals
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.bot.demo.data import export_flights, register_raw_tables
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
+from ci_bot.worker.demo.data import export_flights, register_raw_tables
 
 Write = Callable[[str], None]
-Clock = Callable[[], float]
+TimeSource = Callable[[], float]
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -98,7 +98,7 @@ class BatchConsole(NoopConsole):
         self._write(f"prod  error  {message}")
 
 
-def build_prod(project: Path, data: Path, end: date, write: Write, clock: Clock) -> None:
+def build_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSource) -> None:
     """Load the raw tables, then plan and apply prod up to and including `end`.
 
     SQLMesh takes no end date for a production plan, so the plan is made as of the midnight after
@@ -142,7 +142,7 @@ def build_prod(project: Path, data: Path, end: date, write: Write, clock: Clock)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point: 0 when prod is built, otherwise the exit code of the failure."""
-    parser = argparse.ArgumentParser(prog="python -m ci_bot.demo.build_prod")
+    parser = argparse.ArgumentParser(prog="python -m ci_bot.worker.demo.build_prod")
     parser.add_argument("project", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="folder for the raw files")
     parser.add_argument(

@@ -1,0 +1,165 @@
+"""Reading a project's configuration, and preparing it for a run that leaves no trace."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core.config import Config
+from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
+from sqlmesh.core.config.connection import SparkConnectionConfig
+from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.context import Context
+from sqlmesh.utils.errors import ConfigError, SQLMeshError
+
+from ci_bot.contracts.places import Places
+from ci_bot.errors import BadInput
+from ci_bot.worker import compat
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project.directories import ProjectPlace, display_path, named
+from ci_bot.worker.words.causes import cause_of
+from ci_bot.worker.words.problems import LINE_NUMBER, sentence
+from ci_bot.worker.words.state_failures import missing_variables, unset_variables
+
+_NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
+
+
+def configure(
+    place: ProjectPlace,
+    on_spark_start: Callable[[], None],
+    *,
+    clock: Clock,
+    read: Callable[[Sequence[Path]], dict[Path, Config]] = compat.read_configs,
+) -> tuple[dict[Path, Config], list[float]]:
+    """Reads the configuration, and prepares it for a run of ours.
+
+    Returns:
+        The configurations by directory, and a list that receives the moment of every Spark start.
+
+    Raises:
+        BadInput: a directory is missing, or the configuration is absent or broken.
+    """
+    for path in place.projects:
+        if not path.is_dir():
+            raise BadInput(
+                f"The project directory {named(path, place)} does not exist.",
+                hint="`project` names the directory with config.yaml or config.py.",
+                reason_code="no_project",
+            )
+    compat.analytics_off()
+    compat.scan_packages_once()
+    set_console(NoopConsole())
+    starts: list[float] = []
+
+    def started() -> None:
+        # Every thread makes a connection of its own on the one session of the process.
+        if not starts:
+            starts.append(clock.now())
+            on_spark_start()
+
+    with clock.phase("configuration"):
+        try:
+            configs = read(place.projects)
+        except (Exception, SystemExit) as error:
+            # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
+            raise bad_configuration(error, place) from error
+        check_project_keys(configs, [display_path(path, place) for path in configs])
+        compat.make_spark_lazy(configs, started)
+        compat.prepare_configs(configs, place.cache_dir)
+    return configs, starts
+
+
+def check_project_keys(configs: dict[Path, Any], paths: Sequence[str]) -> None:
+    """Projects that are planned together have a `project:` key each.
+
+    Without keys SQLMesh cannot tell whose a model is: planning one of them later, alone, would
+    remove the models of all others.
+
+    Raises:
+        BadInput: one has no key, or two have the same.
+    """
+    keys = [str(config.project or "") for config in configs.values()]
+    if len(keys) > 1 and (not all(keys) or len(set(keys)) < len(keys)):
+        without = [name for name, key in zip(paths, keys, strict=True) if not key]
+        why = f"{' and '.join(without)} have none" if without else "two of them have the same"
+        raise BadInput(
+            f"Several projects on one state database need a `project:` key each; {why}.",
+            hint="Add `project: <a name of its own>` to each configuration, and plan prod once.",
+            reason_code="project_keys",
+        )
+
+
+def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
+    """The failure where a configuration could not be read, with its file and what would mend it."""
+    text = str(error)
+    if _NO_CONFIGURATION.match(text):
+        names = ", ".join(named(path, place) for path in place.projects)
+        return BadInput(
+            f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
+            hint="`project` names the directory that holds it.",
+            reason_code="no_config",
+        )
+    cause = cause_of(error, place.repository)
+    path = cause.path or _configuration_file(error, place)
+    line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
+    where = f" in {path}" if path else ""
+    said = cause.message or Places({place.repository: ""}).text(sentence(error))
+    unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
+    hint = missing_variables(unset) if unset else cause.hint
+    return BadInput(
+        f"The SQLMesh configuration{where} is not valid: {said}",
+        hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
+        reason_code="bad_config",
+        path=path,
+        line=cause.line or line,
+    )
+
+
+def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
+    """The file that the error names, else the only one that it can be about."""
+    location = getattr(error, "location", None)
+    if location:
+        return display_path(Path(location), place)
+    files = [path / name for path in place.projects for name in ALL_CONFIG_FILENAMES]
+    present = [file for file in files if file.is_file()]
+    return display_path(present[0], place) if len(present) == 1 else None
+
+
+def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
+    """A context that has read no model and no state yet.
+
+    Raises:
+        BadInput: the gateway does not exist.
+    """
+    try:
+        return Context(
+            paths=[str(path) for path in configs], config=configs, gateway=place.gateway, load=False
+        )
+    except (ConfigError, SQLMeshError, KeyError) as error:
+        names = sorted({name for config in configs.values() for name in config.gateways})
+        if place.gateway and place.gateway not in names:
+            raise BadInput(
+                f"The gateway `{place.gateway}` is not in the project's configuration.",
+                hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
+                reason_code="unknown_gateway",
+            ) from error
+        raise bad_configuration(error, place) from error
+
+
+def require_spark(context: Context) -> None:
+    """What is built or removed here is on Spark.
+
+    Raises:
+        BadInput: the gateway's engine is another one.
+    """
+    connection = context.config.get_connection(context.gateway)
+    if not isinstance(connection, SparkConnectionConfig):
+        raise BadInput(
+            f"The engine of the gateway `{context.selected_gateway}` is {connection.type_}, and "
+            "environments are built and removed on Spark only.",
+            hint="`gateway` may be one whose connection has `type: spark`.",
+            reason_code="not_spark",
+        )

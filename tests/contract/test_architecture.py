@@ -1,0 +1,183 @@
+"""The walls between the packages: import contracts, the table that tells of them, and names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import BEGIN, END, PAGE, ROOT, Contracts, table, written
+
+# Imports that go through a wall: into which module, the statement, and whom it would reach.
+PLANTED = [
+    ("bot.worker_calls.client", "from ci_bot.worker import project", "ci_bot.worker.project"),
+    ("bot.pull_request.gate", "import ci_bot.worker", "ci_bot.worker"),
+    ("worker.plan.requested", "from ci_bot.bot import values", "ci_bot.bot.values"),
+    ("contracts.durations", "from ci_bot.errors import BotError", "ci_bot.errors"),
+    ("bot.comment.view", "from ci_bot.bot.terminal import page", "ci_bot.bot.terminal.page"),
+    ("bot.comment.view", "from ci_bot.bot import decision", "ci_bot.bot.decision"),
+    ("worker.project.opening", "from ci_bot.worker.review import checks", "ci_bot.worker.review"),
+    ("worker.cleanup.tables", "from ci_bot.worker.apply import proof", "ci_bot.worker.apply.proof"),
+    ("bot.decision.judge", "import sqlmesh", "sqlmesh"),
+    ("bot.worker_calls.doctor", "from pyspark.sql import SparkSession", "pyspark"),
+    ("bot.pull_request.apply", "import requests", "requests"),
+    ("worker.compat.states", "from github import Github", "github"),
+    ("worker.review.reviewing", "from ci_bot.machine import Machine", "ci_bot.machine"),
+    ("worker.rules.run", "import subprocess", "subprocess"),
+    ("bot.decision.exits", "from os import environ", "os"),
+    ("bot.comment.marker", "from ci_bot.machine import Machine", "ci_bot.machine"),
+    ("bot.trigger.job", "from ci_bot.bot.cage import git", "ci_bot.bot.cage.git"),
+    ("secrets.known", "import time", "time"),
+    ("contracts.files", "import tempfile", "tempfile"),
+]
+
+
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    """import-linter on the package below `root`."""
+    program = shutil.which("lint-imports", path=sysconfig.get_path("scripts"))
+    assert program, "lint-imports is missing; install requirements-dev.lock"
+    return subprocess.run(
+        [program, "--no-cache"], cwd=root, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package and its contracts, to be changed."""
+    shutil.copytree(
+        ROOT / "ci_bot", tmp_path / "ci_bot", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_imports__keep_every_contract() -> None:
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("module", "statement", "reached"), PLANTED)
+def test_import__through_a_wall_is_noticed(
+    copy: Path, module: str, statement: str, reached: str
+) -> None:
+    file = (copy / "ci_bot" / module.replace(".", "/")).with_suffix(".py")
+    mark = "from __future__ import annotations\n"
+    text = file.read_text("utf-8")
+    assert statement not in text
+    file.write_text(text.replace(mark, f"{mark}{statement}\n", 1), "utf-8")
+    done = lint_imports(copy)
+    assert done.returncode == 1
+    assert f"- ci_bot.{module} -> {reached}" in " ".join(done.stdout.split())
+
+
+def test_circle__of_modules_is_noticed(copy: Path) -> None:
+    file = copy / "ci_bot/secrets/shapes.py"
+    with file.open("a", encoding="utf-8") as out:
+        out.write("from ci_bot.secrets import known\n")
+    done = lint_imports(copy)
+    assert done.returncode == 1
+    assert "No cycles are allowed in ci_bot.secrets" in done.stdout
+
+
+def test_contracts__know_every_package(copy: Path) -> None:
+    for path in ("stray", "bot/stray", "worker/stray"):
+        (copy / "ci_bot" / path).mkdir()
+        (copy / "ci_bot" / path / "__init__.py").touch()
+        done = lint_imports(copy)
+        assert done.returncode != 0, path
+        assert "stray" in done.stdout
+        shutil.rmtree(copy / "ci_bot" / path)
+
+
+def test_table__is_what_code_and_contracts_say() -> None:
+    page = PAGE.read_text("utf-8")
+    assert page.count(BEGIN) == page.count(END) == 1
+    assert page == written(page, table()), "run `python -m tests.architecture`"
+
+
+def test_table__has_a_row_for_every_package() -> None:
+    rows = set(re.findall(r"^\| `([\w.]+)`", table(), re.MULTILINE))
+    packages = {
+        ".".join(path.parent.relative_to(ROOT / "ci_bot").parts)
+        for path in (ROOT / "ci_bot").rglob("*/__init__.py")
+    }
+    assert packages <= rows
+
+
+def test_table__follows_the_contracts() -> None:
+    contracts = Contracts(
+        layers={"ci_bot": [["a"], ["b"], ["c"]], "ci_bot.a": [["x"], ["y"]]},
+        protected=[(["ci_bot.b"], ["ci_bot.a.y"]), (["requests"], ["ci_bot.a.x"])],
+        forbidden=[(["ci_bot.a.y"], ["ci_bot.c"])],
+    )
+    assert contracts.below("ci_bot.a") == ["ci_bot.c"], "b is guarded"
+    assert contracts.below("ci_bot.a.x") == ["ci_bot.a.y", "ci_bot.c"]
+    assert contracts.below("ci_bot.a.y") == [], "c is forbidden, and b is guarded from its parent"
+    assert contracts.beside("ci_bot.a.x") == ["requests"]
+
+
+MOST_FOLDERS_WITH_A_FILE = 3
+MOST_FILES_IN_A_FOLDER = 12
+MODULES = sorted((ROOT / "ci_bot").rglob("*.py"))
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Each type of a module with what it is: classes anywhere, and the aliases of the module.
+
+    Type variables are left out: they name a type within one signature.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, ast.unparse(node)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, value = node.targets[0].id, ast.unparse(node.value)
+            if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name) and not value.startswith("TypeVar("):
+                yield name, value
+
+
+def with_two_meanings(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names of types that mean different things in different modules, and where."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for path, source in sources.items():
+        for name, meaning in definitions(ast.parse(source)):
+            places.setdefault(name, {}).setdefault(meaning, []).append(path)
+    return {
+        name: sorted(path for paths in meanings.values() for path in paths)
+        for name, meanings in places.items()
+        if len(meanings) > 1
+    }
+
+
+def test_types__of_one_name_have_one_meaning() -> None:
+    assert not with_two_meanings(
+        {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in MODULES}
+    )
+
+
+def test_types__of_two_meanings_are_noticed() -> None:
+    found = with_two_meanings(
+        {
+            "a": "class Ports:\n    x: int\nPair = tuple[int, int]\nOne = Literal['a']",
+            "b": "def f():\n    class Ports:\n        y: int\nPair = tuple[int, int]",
+            "c": "T = TypeVar('T')\nOne = Literal['b']",
+        }
+    )
+    assert found == {"Ports": ["a", "b"], "One": ["a", "c"]}
+
+
+def test_file_names__stand_in_few_folders() -> None:
+    names = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert not {n: count for n, count in names.items() if count > MOST_FOLDERS_WITH_A_FILE}
+
+
+def test_folders__hold_few_files() -> None:
+    folders = Counter(path.parent for path in MODULES)
+    assert not {str(f): n for f, n in folders.items() if n > MOST_FILES_IN_A_FOLDER}
