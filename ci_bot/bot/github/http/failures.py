@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from ci_bot.bot.github.http.network import NetworkFault
 from ci_bot.bot.github.http.retry import UNAUTHORIZED, RequestFailure, classify
 from ci_bot.bot.github.port import NotFound, Rejected
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, Refused
