@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ACTIONS = "tests/unit/actions/test_workflow_commands.py::"
+ARCHITECTURE = "tests/contract/test_architecture.py::"
 ANSWER = "tests/unit/process/test_worker_answer.py::"
 APPLY = "tests/integration/test_apply_and_cleanup.py::"
 BUDGET = "tests/unit/rendering/test_budget.py::"
@@ -92,8 +93,8 @@ ROWS: tuple[Row, ...] = (
          f"{PROBE}test_probe__its_dotenv_does_not_move_the_bots_requests",
          f"{RETRY}test_safe_api_url__refuses_what_a_token_must_not_go_to"),
     _row(9, "Code in YAML, SQL, configuration and macros", EVERYTHING,
-         f"{WALLS}test_bot__imports_nothing_that_loads_a_project",
-         f"{WALLS}test_worker__knows_neither_github_nor_the_bot"),
+         f"{ARCHITECTURE}test_imports__keep_every_contract",
+         f"{ARCHITECTURE}test_import__through_a_wall_is_noticed"),
     _row(10, "Poisoned cache", f"{CAGE}test_cache__is_gone_after_every_end",
          f"{CAGE}test_cache__a_planted_one_is_not_there", EVERYTHING),
     _row(11, "Forged report", f"{PROBE}test_probe__a_forged_answer_is_refused_and_nothing_of_it_is_shown",

@@ -17,7 +17,7 @@ from ci_bot.worker.compat import AuditOutcome
 from ci_bot.worker.plan import describe
 from ci_bot.worker.words.names import Names
 
-ReportProgress = Callable[[str, int, int], None]
+ReportBatch = Callable[[str, int, int], None]
 AuditStatus = Literal["passed", "failed", "skipped"]
 
 
@@ -38,7 +38,7 @@ class ModelRecord:
 class Recorder(NoopConsole):
     """SQLMesh's console, turned into records and progress lines. Called from several threads."""
 
-    def __init__(self, names: Names, progress: ReportProgress) -> None:
+    def __init__(self, names: Names, progress: ReportBatch) -> None:
         super().__init__()
         self._names = names
         self._progress = progress
@@ -179,7 +179,7 @@ class Recorder(NoopConsole):
         )
 
 
-def recorder_of(work: Iterable[Backfill], names: Names, progress: ReportProgress) -> Recorder:
+def recorder_of(work: Iterable[Backfill], names: Names, progress: ReportBatch) -> Recorder:
     """A recorder that knows what a plan will build."""
     recorder = Recorder(names, progress)
     for item in work:
