@@ -1,12 +1,11 @@
 """Reviews every case of a corpus of labelled changes and writes one report for each.
 
-    python -m tests.corpus.runner OUT [CASE ...]
+    python -m tests.corpus.runner CORPUS OUT [CASE ...]
 
-The corpus is a directory outside of this repository (its README says what a case is); the variable
-CI_BOT_CORPUS names it. Each case is written out as two projects, its base is taken for prod
-(`--baseline base-branch`), and its head is reviewed by the worker's own code and judged by the
-bot's. No JVM starts. Each case runs in a fork of its own, one at a time, so that macros, models and
-.env files of one case do not reach the next.
+The README beside this file says what a corpus is. Each case is written out as two projects, its
+base is taken for prod (`--baseline base-branch`), and its head is reviewed by the worker's own code
+and judged by the bot's. No JVM starts. Each case runs in a fork of its own, one at a time, so that
+macros, models and .env files of one case do not reach the next.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import json
 import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,38 +24,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from tests.corpus.labelled import read_cases
+
 CASE_SECONDS = 300
-KEYWORDS = Path(__file__).with_name("keywords.yaml")
-
-
-def corpus_from_environment() -> Path | None:
-    """The corpus that CI_BOT_CORPUS names, if it is there."""
-    value = os.environ.get("CI_BOT_CORPUS")
-    path = Path(value) if value else None
-    return path if path is not None and (path / "cases").is_dir() else None
-
-
-def write_out(corpus: Path, target: Path) -> None:
-    """Writes TARGET/<id>/base and TARGET/<id>/head for every case."""
-    subprocess.run(
-        [sys.executable, str(corpus / "check.py"), "--materialise", str(target)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-
-
-def score(corpus: Path, reports: Path) -> dict[str, Any]:
-    """What the corpus's own scorer says of the reports."""
-    done = subprocess.run(
-        [sys.executable, str(corpus / "score.py"), str(reports), "--keywords", str(KEYWORDS),
-         "--json"],
-        check=False,
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
@@ -69,10 +38,11 @@ def run(corpus: Path, out: Path, only: Sequence[str] = ()) -> Iterator[tuple[str
     work = Path(tempfile.mkdtemp(prefix="corpus-"))
     fork = multiprocessing.get_context("fork")
     try:
-        write_out(corpus, work)
-        for folder in sorted(work.iterdir()):
-            if only and not any(folder.name.startswith(prefix) for prefix in only):
+        for case in read_cases(corpus):
+            if only and not any(case.id.startswith(prefix) for prefix in only):
                 continue
+            folder = work / case.id
+            case.write(folder)
             queue = fork.SimpleQueue()
             child = fork.Process(target=_in_child, args=(folder, out / folder.name, queue))
             child.start()
@@ -194,12 +164,11 @@ def _failed(error: Exception, repository: Path) -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    corpus = corpus_from_environment()
-    if corpus is None or not arguments:
-        sys.stderr.write("usage: CI_BOT_CORPUS=DIR python -m tests.corpus.runner OUT [CASE ...]\n")
+    if len(arguments) < 2:
+        sys.stderr.write("usage: python -m tests.corpus.runner CORPUS OUT [CASE ...]\n")
         return 2
-    out = Path(arguments[0]).resolve()
-    for name, outcome in run(corpus, out, arguments[1:]):
+    corpus, out = (Path(name).resolve() for name in arguments[:2])
+    for name, outcome in run(corpus, out, arguments[2:]):
         sys.stdout.write(f"{name} {outcome}\n")
         sys.stdout.flush()
     return 0

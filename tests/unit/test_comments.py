@@ -316,6 +316,17 @@ EARLY, LATE = "2026-08-22T10:00:00Z", "2026-08-22T11:00:00Z"
             {"run_id": 0, "valid_at": "2026-08-22T10:00:00Z"},
             Verdict(False, "newer_facts"),
         ),
+        # Python leaves out a fraction that is zero, and other writers the zeros behind one.
+        (
+            {"run_id": 101, "phase": "applied", "valid_at": "2026-08-22T10:00:00.500000Z"},
+            {"run_id": 102, "phase": "applied", "valid_at": "2026-08-22T10:00:00.5Z"},
+            WRITE,
+        ),
+        (
+            {"run_id": 102, "phase": "applied", "valid_at": "2026-08-22T10:00:00.5Z"},
+            {"run_id": 101, "phase": "applied", "valid_at": "2026-08-22T10:00:00.500000Z"},
+            Verdict(False, "newer_facts"),
+        ),
         (
             {"run_id": 101, "phase": "applied"},
             {"run_id": 100, "phase": "applied"},

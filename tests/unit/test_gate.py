@@ -96,7 +96,9 @@ def test_gate__with_every_condition_met__is_open() -> None:
         (replace(REQUEST, checked_out=(BASE, OTHER)), PULL, MARKER, "wrong_checkout"),
         (replace(REQUEST, plan_id="f" * 12), PULL, MARKER, "unknown_plan"),
         (replace(REQUEST, plan_id=PLAN[:7]), PULL, MARKER, "unknown_plan"),
+        (replace(REQUEST, plan_id=""), PULL, MARKER, "unknown_plan"),
         (REQUEST, PULL, marker(decision="no_go"), "no_go"),
+        (replace(REQUEST, override_reason=""), PULL, marker(decision="no_go"), "no_go"),
     ],
 )
 def test_gate__names_the_one_condition_that_is_not_met(
@@ -153,6 +155,7 @@ def test_gate__a_no_go_of_this_runs_own_review_counts_whatever_the_comment_says(
     assert found.reason_code == "no_go"
     assert "The comment says otherwise" in found.message
     assert f'`/sqlmesh apply {PLAN[:12]} --override "reason"`' in found.hint
+    assert unmet_by_review(replace(REQUEST, override_reason=""), own, marker(decision=said))
     # Who gives a reason has been asked for maintain access before anything was planned.
     overridden = replace(REQUEST, permission="maintain", override_reason="the blocker is known")
     assert unmet_by_review(overridden, own, marker(decision=said)) == []

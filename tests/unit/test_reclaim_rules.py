@@ -182,6 +182,18 @@ def test_decide__what_was_pushed_again_stays_until_its_ttl() -> None:
     assert {item.until for item in decision.keep} == {TTL_ENDS}
 
 
+def test_decide__what_was_pushed_until_the_removal_began_is_still_ours() -> None:
+    assert decide(facts(stored(updated=CLEANED))).drop == [TABLE, PREVIEW]
+
+
+def test_decide__a_snapshot_whose_tables_are_not_known_keeps_its_row_and_what_it_may_own() -> None:
+    # Without its row in the state nothing would ever say again which tables are its own.
+    decision = decide(facts(names={}))
+    assert decision.forget == {}
+    assert decision.drop == []
+    assert why(decision) == {TABLE: rules.SHARED, PREVIEW: rules.SHARED}
+
+
 def test_decide__what_another_environment_made_first_stays() -> None:
     not_ours = REVENUE.model_copy(update={"ours": False})
     decision = decide(facts(), row(not_ours))

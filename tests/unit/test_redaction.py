@@ -198,6 +198,8 @@ HARMLESS = [
     "| `sushi.orders` | FULL | 2026-01-01 | breaking | 12.5 % |",
     "unique_key (order_id), partitioned_by (ds), grain (id), primary_key = id, sort_key: ds",
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "SELECT id FROM sessions WHERE token = identifier AND secret = orders_key",
+    "ON credential = owners AND access_key = 'customer'",
     "secretary = 'Ann'",
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ",
 ]
@@ -281,6 +283,17 @@ def test_stream__secret_across_the_cut_of_an_endless_line(secret: str, distance:
     whole = "".join(shown) + stream.flush()
     assert whole == Redactor(KNOWN).redact(text)
     assert whole == text.replace(secret, MASK)
+
+
+@pytest.mark.parametrize("before", ["", "x" * 10])
+def test_cut__always_takes_something_also_of_a_secret_as_long_as_the_segment(before: str) -> None:
+    secret = "k3Y." * (LINE_SEGMENT // 4 + 10)
+    redactor = Redactor([secret])
+    line = before + secret + " " * (LINE_SEGMENT + len(secret))
+
+    # A cut at 0 would take nothing from an endless line, and the stream would go on for ever.
+    assert redactor.cut(line) == (len(before) or len(secret))
+    assert redactor.redact(line).strip() == before + MASK
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,37 @@ def test_r04__mass_removal_is_told_once() -> None:
     assert "8 models of 10 go away, 8 models are new" in judgement.risks[0].evidence
 
 
+@pytest.mark.parametrize(
+    ("gone", "models", "told"),
+    [
+        (5, 5, True),  # exactly half of ten, and exactly the smallest mass
+        (5, 6, False),
+        (4, 1, False),
+    ],
+)
+def test_r04__mass_removal_is_half_of_the_models_and_at_least_five(
+    gone: int, models: int, told: bool
+) -> None:
+    changes = [changed(f"old.m{n}", change="removed", category=None) for n in range(gone)]
+    project = Project(paths=["."], gateway=None, dialect=None, models=models)
+
+    assert ("R04-mass-removal" in weights(judged(changes=changes, project=project))) is told
+
+
+def test_r04__a_mass_removal_hides_no_model_that_is_still_read() -> None:
+    gone = [changed(f"old.m{n}", change="removed", category=None) for n in range(7)]
+    read = changed("old.read", change="removed", category=None, readers=["mart.a"])
+
+    judgement = judged(
+        changes=[*gone, read],
+        project=Project(paths=["."], gateway=None, dialect=None, models=4),
+    )
+
+    assert weights(judgement) == {"R04-mass-removal": "high", "R04-model-removed": "blocker"}
+    assert only(judgement, "R04-model-removed").model == "old.read"
+    assert judgement.decision == "no_go"
+
+
 def test_r04__columns() -> None:
     change = changed(columns=[dropped("a", "mart.x"), dropped("b")])
 
@@ -328,6 +359,24 @@ def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:
         "go",
         "medium",
     )
+
+
+@pytest.mark.parametrize(
+    ("readers", "severity", "decision"), [((), "medium", "go"), (("mart.a",), "high", "review")]
+)
+def test_r06__another_source_table_is_harmless_only_where_nothing_reads_it(
+    readers: tuple[str, ...], severity: str, decision: str
+) -> None:
+    source = changed("raw.orders", category="breaking", kind="EXTERNAL")
+    below = [changed(name, change="indirect", category="indirect_breaking") for name in readers]
+
+    judgement = judged(
+        changes=[source, *below],
+        lineage=Lineage(edges=[("raw.orders", name) for name in readers]),
+    )
+
+    assert only(judgement, "R06-breaking-rebuild").severity == severity
+    assert judgement.decision == decision
 
 
 def test_r06__non_breaking_is_not_breaking() -> None:
@@ -431,6 +480,12 @@ def test_r10__what_was_not_checked_has_not_passed() -> None:
         "Unit tests",
     ]
     assert judgement.decision == "go"
+
+
+def test_r10__a_plan_that_failed_has_not_been_checked_either() -> None:
+    judgement = judged(failure=failed("boom"), checks=checks(tests=TestsCheck(status="none")))
+
+    assert only(judgement, "R10-not-checked").evidence == "Unit tests: the project has none."
 
 
 def test_r10__a_plan_without_changes_needs_no_evidence() -> None:

@@ -234,6 +234,29 @@ def test_fit__the_first_section_gives_first_and_no_more_than_needed() -> None:
     assert fitted["rows"].size > whole - 300 - 600
 
 
+def named(name: str, count: int) -> Rows[str]:
+    section = rows(count)
+    section.name = name
+    return section
+
+
+def fitted(frame: int, reserve: int, budget: int, count: int) -> dict[str, Piece]:
+    """Two sections of the same length and reserve in a budget that is too small for both."""
+    shares = [Share(named("first", count), reserve), Share(named("second", count), reserve)]
+    return fit(frame, shares, first_pieces(shares, budget), budget)
+
+
+def test_fit__a_reserve_is_a_share_of_the_budget() -> None:
+    """A reserve of half a comment is half of any budget, so none of two lives at the other's cost."""
+    pieces = fitted(frame=0, reserve=COMMENT_BYTES // 2, budget=COMMENT_BYTES // 10, count=300)
+    assert all(2_500 < piece.size < 3_500 for piece in pieces.values())
+
+
+def test_fit__a_section_keeps_a_quarter_of_its_reserve_before_it_goes_away() -> None:
+    pieces = fitted(frame=COMMENT_BYTES - 2_000, reserve=4_000, budget=COMMENT_BYTES, count=600)
+    assert all(piece.shown and 500 < piece.size < 1_100 for piece in pieces.values())
+
+
 @given(text=st.text(alphabet="`~<>/details \n#ab", max_size=300), budget=st.integers(0, 300))
 def test_trim__keeps_whole_blocks_only(text: str, budget: int) -> None:
     kept, shown, total = trim(text, budget)
@@ -255,7 +278,9 @@ def test_tidy__leaves_blank_lines_in_fences() -> None:
 
 def test_lines_above_the_first_section__fit_one_screen() -> None:
     """At desktop width a table row takes one line, or two where a cell is long."""
-    for report in (large_report(1_000), destructive_report(), make_report()):
+    risks = [make_risk(f"R{number:02}", severity="high") for number in range(1, 10)]
+    crowded = large_report(1_000).model_copy(update={"risks": risks})
+    for report in (large_report(1_000), crowded, destructive_report(), make_report()):
         text = body(render_review(report, make_context()).text)
         page = parse(text.partition("<details")[0])
         lines = page.tags["tr"] + page.tags["p"] + page.tags["h2"] + page.tags["pre"]

@@ -80,6 +80,8 @@ def test_count__nouns_agree() -> None:
     assert words.count(2, "batch") == "2 batches"
     assert words.count(0, "retry") == "0 retries"
     assert words.count(1_842, "null key") == "1,842 null keys"
+    assert words.count(2, "alias") == "2 aliases"
+    assert words.count(2, "day") == "2 days"
 
 
 def test_clock__names_the_day_only_when_it_is_another() -> None:
