@@ -11,9 +11,12 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKFLOWS = sorted((ROOT / ".github").glob("*/*.yml"))
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted([*GITHUB.glob("workflows/*.yml"), *GITHUB.glob("examples/*.yml")])
+FORMS = sorted(set(GITHUB.glob("ISSUE_TEMPLATE/*.yml")) - {GITHUB / "ISSUE_TEMPLATE/config.yml"})
 ZIZMOR = ("zizmor", "--offline", "--persona=auditor", "--no-progress", "--color=never")
 SCHEMA = ("check-jsonschema", "--builtin-schema")
 
@@ -34,7 +37,7 @@ def assert_clean(done: subprocess.CompletedProcess[str]) -> None:
 def test_zizmor__finds_nothing() -> None:
     # Named one by one: a directory search looks below .github/workflows only.
     files = [*WORKFLOWS, ROOT / ".github" / "dependabot.yml", ROOT / "action.yml"]
-    assert len(files) == 10
+    assert len(files) == 11
     assert_clean(lint(*ZIZMOR, *map(str, files)))
 
 
@@ -81,6 +84,8 @@ def test_hadolint__notices_a_floating_package(tmp_path: Path) -> None:
         ("vendor.github-workflows", WORKFLOWS),
         ("vendor.github-actions", [ROOT / "action.yml"]),
         ("vendor.dependabot", [ROOT / ".github" / "dependabot.yml"]),
+        ("vendor.github-issue-forms", FORMS),
+        ("vendor.github-issue-config", [GITHUB / "ISSUE_TEMPLATE" / "config.yml"]),
     ],
 )
 def test_schema__is_kept(schema: str, files: list[Path]) -> None:
@@ -92,3 +97,15 @@ def test_schema__notices_an_unknown_key(tmp_path: Path) -> None:
     wrong = tmp_path / "action.yml"
     wrong.write_text((ROOT / "action.yml").read_text("utf-8") + "surprise: true\n", "utf-8")
     assert lint(*SCHEMA, "vendor.github-actions", str(wrong)).returncode != 0
+
+
+def test_hooks__are_the_locked_tools_and_fetch_nothing() -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    (repository,) = YAML(typ="safe").load(text)["repos"]
+    assert repository["repo"] == "local"
+    for hook in repository["hooks"]:
+        program, *_ = hook["entry"].split()
+        assert hook["language"] == "system"
+        assert program.startswith(".venv/bin/")
+        locked = (ROOT / "requirements-dev.lock").read_text("utf-8")
+        assert f"\n{Path(program).name}==" in locked

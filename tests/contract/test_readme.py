@@ -24,7 +24,15 @@ from ci_bot.bot.trigger.comment_command import USAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = ["README.md", "SECURITY.md", "CHANGELOG.md", "tests/README.md", "docs/architecture.md"]
+PAGES = [
+    "README.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "tests/README.md",
+    "tests/corpus/README.md",
+]
 EXAMPLES = ROOT / ".github" / "examples"
 
 

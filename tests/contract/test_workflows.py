@@ -288,3 +288,34 @@ def test_release__attests_and_names_the_digest() -> None:
     (attest,) = uses(workflow, "actions/attest")
     assert attest["with"]["subject-digest"] == "${{ steps.build.outputs.digest }}"
     assert "@sha256:[0-9a-f]{64}" in workflow["jobs"]["tag"]["steps"][-1]["run"]
+
+
+def test_ci__runs_every_group_of_tests_once_and_the_quick_ones_first() -> None:
+    workflow = load(ROOT / ".github" / "workflows" / "ci.yml")
+    early, parts = (
+        [each["group"] for each in workflow["jobs"][name]["strategy"]["matrix"]["include"]]
+        for name in ("early", "parts")
+    )
+    script = (ROOT / ".ci" / "test").read_text("utf-8")
+    (listed,) = re.findall(r"^readonly groups=\((.+)\)$", script, re.MULTILINE)
+    assert early == ["static", "unit"]
+    assert sorted(parts) == sorted(listed.split())
+    assert workflow["jobs"]["parts"]["needs"] == "early"
+
+
+def test_groups__leave_no_folder_of_tests_out() -> None:
+    """Each folder is named by one group, or it is not ignored by the last one."""
+    script = (ROOT / ".ci" / "test").read_text("utf-8")
+    ignored = set(re.findall(r"--ignore=(tests/[\w]+)", script))
+    named = set(re.findall(r"(?<!=)(tests/[a-z0-9_]+)(?=[\s/;])", script))
+    assert ignored <= named, "what the last group leaves out has a group of its own"
+    halves = re.findall(r"tests/integration/test_\[(\w)-(\w)\]\*\.py", script)
+    assert halves == [("a", "i"), ("j", "z")]
+
+
+def test_nightly__asks_for_all_generated_inputs_and_nothing_else_does() -> None:
+    nightly = load(ROOT / ".github" / "workflows" / "nightly.yml")
+    (step,) = [step for step in steps(nightly) if "run" in step]
+    assert step == {"name": step["name"], "env": {"CI_BOT_FUZZ": "full"}, "run": ".ci/run"}
+    assert "CI_BOT_FUZZ=" not in (ROOT / ".ci" / "test").read_text("utf-8")
+    assert "CI_BOT_FUZZ:" not in (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")

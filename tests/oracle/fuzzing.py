@@ -1,6 +1,6 @@
-"""How much the property tests try: a little at every run, 100,000 inputs and more in CI.
+"""How much the property tests try: a little at every run, 100,000 inputs and more at night.
 
-`CI_BOT_FUZZ=full` asks for the whole amount; `tests/unit/actions/test_fuzz_budget.py` adds it up.
+`CI_BOT_FUZZ=full` asks for the whole amount; `tests/security/test_fuzz.py` adds it up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ planned: dict[str, int] = {}
 
 
 def fuzz(full: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Settings for a property test: `full` inputs in CI, a hundredth of it otherwise."""
+    """Settings for a property test: `full` inputs at night, a hundredth of it otherwise."""
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         planned[f"{test.__module__}.{test.__qualname__}"] = full

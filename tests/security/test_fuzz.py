@@ -1,4 +1,4 @@
-"""The amount of fuzzing that CI asks for, counted over every property test that takes part."""
+"""The amount of fuzzing that the nightly run asks for, counted over every property test that takes part."""
 
 from __future__ import annotations
 
