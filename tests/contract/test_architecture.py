@@ -181,3 +181,19 @@ def test_file_names__stand_in_few_folders() -> None:
 def test_folders__hold_few_files() -> None:
     folders = Counter(path.parent for path in MODULES)
     assert not {str(f): n for f, n in folders.items() if n > MOST_FILES_IN_A_FOLDER}
+
+
+def test_page__names_files_that_exist() -> None:
+    page = PAGE.read_text("utf-8")
+    named = re.findall(r"`((?:ci_bot|tests|docs|\.ci)/[\w./]+)`", page)
+    assert len(named) > 50
+    assert not [path for path in named if not (ROOT / path).exists()]
+
+
+def test_page__explains_few_words() -> None:
+    words = PAGE.read_text("utf-8").partition("\n## Words\n")[2]
+    assert 0 < len(re.findall(r"^\| (?!word|-)", words, re.MULTILINE)) <= 25
+
+
+def test_page__is_read_in_ten_minutes() -> None:
+    assert len(PAGE.read_text("utf-8").splitlines()) <= 250
