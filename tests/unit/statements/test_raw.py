@@ -151,7 +151,7 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
         "JINJA_END;"
     )
     code = (
-        "import sys\nfrom ci_bot.worker.statements.text.raw import of_file\n"
+        "import sys\nfrom ci_bot.worker.statements.raw import of_file\n"
         "print(of_file('a.sql', sys.argv[1], 'spark').problem)\n"
     )
 
