@@ -12,7 +12,7 @@ from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
 from ci_bot.contracts.documents.plan import Window
-from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity, whole_id
+from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity, full_id
 from ci_bot.contracts.environment import UnfitName, for_apply
 from ci_bot.contracts.messages import ApplyRequest, Owner, Progress
 from ci_bot.errors import (
@@ -50,7 +50,7 @@ def apply(client: WorkerClient, options: ApplyOptions) -> ApplyDocument:
         Cancelled: before the worker was started.
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
-    asked = whole_id(options.plan_id, options.reviewed)
+    asked = full_id(options.plan_id, options.reviewed)
     try:
         with checked():
             request = ApplyRequest(
