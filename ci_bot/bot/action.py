@@ -1,6 +1,6 @@
 """`ci-bot run`: from GitHub's environment to an activity, and from its end to an exit code.
 
-Heavy rooms are imported where they are entered, so that an event that needs nothing ends at once.
+Heavy packages are imported where they are needed, so that an event that needs nothing ends at once.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _dispatch(
         return apply.apply(chosen, settings, publisher, client, needed(github))
     if isinstance(chosen, job.Sweep):
         return sweep.sweep(settings, publisher, client, needed(github))
-    raise AssertionError(f"{type(chosen).__name__} needs no bench")
+    raise AssertionError(f"{type(chosen).__name__} needs no worker")
 
 
 def _without_client(

@@ -1,6 +1,6 @@
 """The commands. Parses, wires, and turns errors into exit codes; nothing else.
 
-Heavy rooms are imported inside the commands, so that an event that needs nothing ends at once.
+Heavy packages are imported inside the commands, so that an event that needs nothing ends at once.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def cleanup(**options: Any) -> None:
 @_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @_option(
     "--max-deletions",
-    type=Value(values.whole(1), "integer"),
+    type=Value(values.whole_number(1), "integer"),
     default=20,
     show_default=True,
     help="The most environments that are removed.",

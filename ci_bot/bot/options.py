@@ -56,7 +56,7 @@ class Word(Value):
         return f"[{self.name}]"
 
 
-class _Told(click.Parameter):
+class _ReportsProblems(click.Parameter):
     """Notes a wrong value, and lets the other parameters be read, too."""
 
     def handle_parse_result(
@@ -72,11 +72,11 @@ class _Told(click.Parameter):
         return None, args
 
 
-class Option(_Told, click.Option):
+class Option(_ReportsProblems, click.Option):
     """An option of ours."""
 
 
-class Argument(_Told, click.Argument):
+class Argument(_ReportsProblems, click.Argument):
     """An argument of ours."""
 
 

@@ -81,7 +81,7 @@ def flag(value: str) -> bool:
     return value.strip() == "true"
 
 
-def whole(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     """A whole number within bounds."""
 
     def parse(value: str) -> int:
@@ -144,5 +144,5 @@ def environment_prefix(value: str) -> str:
     return value.strip()
 
 
-intervals = whole(0, MOST_INTERVALS)
-minutes = whole(1, MOST_MINUTES)
+intervals = whole_number(0, MOST_INTERVALS)
+minutes = whole_number(1, MOST_MINUTES)

@@ -71,7 +71,7 @@ def main() -> None:
             answer = perform(request, channel, stop, words.append)
     except BaseException as error:
         answer = failed(error, request)
-    if stop.asked and isinstance(answer, FailedAnswer):
+    if stop.requested and isinstance(answer, FailedAnswer):
         answer = words[-1]()
     channel.answer(answer)
     sys.stdout.flush()
@@ -168,7 +168,7 @@ def perform(
             clock,
             progress,
             before_spark,
-            lambda: stop.asked,
+            lambda: stop.requested,
             brief,
             keep=channel.keep,
             last_words=last_words,
@@ -177,13 +177,17 @@ def perform(
     if isinstance(request, DoctorRequest):
         from ci_bot.worker.doctor import examining
 
-        around = examining.DoctorPorts(clock, progress, before_spark, os.environ, sys.executable)
-        return examining.doctor(request, around)
+        doctor_ports = examining.DoctorPorts(
+            clock, progress, before_spark, os.environ, sys.executable
+        )
+        return examining.doctor(request, doctor_ports)
     if isinstance(request, ListRequest | SweepRequest):
         from ci_bot.worker.cleanup import sweeping
 
-        asked = sweeping.SweepPorts(progress, before_spark, lambda: stop.asked, channel.answer)
-        return sweeping.answer(request, asked)
+        sweep_ports = sweeping.SweepPorts(
+            progress, before_spark, lambda: stop.requested, channel.answer
+        )
+        return sweeping.answer(request, sweep_ports)
     from ci_bot.worker.cleanup import cleaning
 
     return cleaning.cleanup(

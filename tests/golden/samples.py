@@ -11,9 +11,9 @@ from pathlib import Path
 from ci_bot.bot.comment.context import (
     CommentContext,
     Condition,
+    DisplayProgress,
     Refusal,
     Rendered,
-    ShownProgress,
     Staleness,
 )
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
@@ -459,7 +459,7 @@ def stale() -> Rendered:
 
 def applying() -> Rendered:
     """Half way through."""
-    progress = ShownProgress(
+    progress = DisplayProgress(
         done=19, total=46, seconds_left=3_240.0, message="backfilling `mart.daily_sales`"
     )
     return render_apply(
@@ -533,7 +533,7 @@ def refused() -> Rendered:
 
 def cancelled() -> Rendered:
     """Stopped by a person in the middle of a backfill; the worker had no time for an answer."""
-    context = make_context(phase="cancelled", progress=ShownProgress(done=19, total=46))
+    context = make_context(phase="cancelled", progress=DisplayProgress(done=19, total=46))
     return render_apply(None, context, review=small_report())
 
 

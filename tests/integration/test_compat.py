@@ -210,13 +210,13 @@ def test_rendered_statement__tells_no_text_from_a_question_to_the_engine() -> No
     assert compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
 
 
-def test_rendered_around__is_sqlmeshs_own_text() -> None:
+def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
     sql = "/* x */ INSERT INTO a.b SELECT 1, @this_env AS e"
     item = EnvironmentStatements(before_all=[sql], after_all=[], python_env={})
     (tree,) = d.parse(sql, default_dialect="spark")
     context = {"environment_naming_info": EnvironmentNamingInfo(name="pr_1")}
 
-    ours = compat.rendered_around(
+    ours = compat.rendered_environment_statements(
         item, tree, "spark", None, **context, runtime_stage=RuntimeStage.BEFORE_ALL
     )
 

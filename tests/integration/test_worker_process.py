@@ -150,7 +150,7 @@ def make_cage(ground: Path, identity: Identity | None, token: CancelToken) -> It
                 "GITHUB_TOKEN": TOKEN,
                 "PYTHONPATH": "/evil",
             },
-            asked=WorkerVariables(),
+            selection=WorkerVariables(),
             python=python,
             home=str(workspace.home),
             temporary=str(workspace.temporary),
@@ -277,7 +277,7 @@ def test_second__is_answered_whatever_becomes_of_the_first(cage: Cage, first: st
     with pytest.raises(WorkerFailed):
         cage.run(first, second=second, seconds=4, grace_seconds=0.1)
 
-    assert second.asked
+    assert second.started
     assert isinstance(second.answer, CleanupDocument)
 
 

@@ -185,26 +185,31 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     # workflow_dispatch.
-    ("dispatch", dispatch(), JobRequest(pr_number=7), Apply(number=7, asked_by="grace")),
-    ("dispatch input", dispatch(pr_number="7"), JobRequest(), Apply(number=7, asked_by="grace")),
+    ("dispatch", dispatch(), JobRequest(pr_number=7), Apply(number=7, requested_by="grace")),
+    (
+        "dispatch input",
+        dispatch(pr_number="7"),
+        JobRequest(),
+        Apply(number=7, requested_by="grace"),
+    ),
     (
         "dispatch, inputs of the action first",
         dispatch(pr_number="8", plan_id="ffffffff", comment_id="1"),
         JobRequest(pr_number=7, plan_id="deadbeef", comment_id=99, actor="ada"),
-        Apply(number=7, asked_by="ada", comment_id=99, plan_id="deadbeef"),
+        Apply(number=7, requested_by="ada", comment_id=99, plan_id="deadbeef"),
     ),
     (
         "dispatch, its own inputs",
         dispatch(pr_number=" 8 ", plan_id="ffffffff", comment_id="1"),
         JobRequest(mode="apply"),
-        Apply(number=8, asked_by="grace", comment_id=1, plan_id="ffffffff"),
+        Apply(number=8, requested_by="grace", comment_id=1, plan_id="ffffffff"),
     ),
     ("dispatch review", dispatch(), JobRequest(mode="review", pr_number=7), Review(number=7)),
     (
         "dispatch cleanup",
         dispatch(comment_id="99"),
         JobRequest(mode="cleanup", pr_number=7),
-        Cleanup(number=7, merged=None, closed=None, comment_id=99, asked_by="grace"),
+        Cleanup(number=7, merged=None, closed=None, comment_id=99, requested_by="grace"),
     ),
     ("dispatch sweep", dispatch(), JobRequest(mode="sweep"), Sweep()),
     # Comments.

@@ -83,7 +83,7 @@ def copy_checkout(
     root = os.path.realpath(source)
     report = CopyReport()
     deadline = deadline or no_deadline()
-    directories = _look_around(root, identity, deadline)
+    directories = _survey(root, identity, deadline)
     done: set[int] = set()
     for number, directory in enumerate(directories):
         # Strings and not paths: thousands of Path objects would cost as much as the copy.
@@ -127,7 +127,7 @@ def seal_tree(
     return sorted(dropped)
 
 
-def _look_around(root: str, identity: Identity | None, deadline: Deadline) -> list[_Directory]:
+def _survey(root: str, identity: Identity | None, deadline: Deadline) -> list[_Directory]:
     """All directories that are taken over, each before those in it."""
     found: list[_Directory] = []
     above = identity is not None and all(

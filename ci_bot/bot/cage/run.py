@@ -21,7 +21,7 @@ from ci_bot.bot.cage.watch.answer import (
 from ci_bot.bot.cage.watch.deadline import OUT_OF_TIME_HINT, Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.supervisor import Beside, Watch, supervise
-from ci_bot.bot.cage.watch.trace import TraceReader, asked_of
+from ci_bot.bot.cage.watch.trace import TraceReader, trace_arguments
 from ci_bot.bot.cage.watch.watcher import Ended
 from ci_bot.contracts.messages import REQUEST, Progress
 from ci_bot.contracts.places import Places
@@ -65,7 +65,7 @@ class Second:
 
     request: WorkerRequest
     launch: Launch
-    asked: bool = False
+    started: bool = False
     answer: WorkerAnswer | None = None
     refusal: str = "it was not asked"
 
@@ -185,7 +185,7 @@ def _written(answer: int, limits: WorkerLimits) -> bytes:
 
 
 def _judge_second(raw: bytes, ended: Ended, second: Second, redactor: Redactor) -> None:
-    second.asked = True
+    second.started = True
     if ended.beside_exit_code is None:
         second.refusal = "it was stopped"
     elif not raw:
@@ -204,7 +204,7 @@ def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = Non
         "search_path": list(launch.search_path),
         "module": launch.module if script is None else None,
         "bounds": dict(launch.bounds),
-        "trace": asked_of(launch),
+        "trace": trace_arguments(launch),
     }
     # -X utf8: with -I, Python ignores PYTHONUTF8.
     interpreter = [launch.python, "-I", "-X", "utf8", str(_BOOTSTRAP), json.dumps(config)]

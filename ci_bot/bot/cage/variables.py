@@ -93,17 +93,17 @@ def redactor_of(
         own: Variables that the project sets itself, in a .env file of somebody who may be trusted.
     """
     try:
-        asked = parse_worker_variables(worker_env)
+        selection = parse_worker_variables(worker_env)
     except BadInput:
-        asked = WorkerVariables()
+        selection = WorkerVariables()
     project = secret_values(own or {}, lambda _name: True)
-    return Redactor([*secrets, *project, *secret_values(environ, asked.pass_on)])
+    return Redactor([*secrets, *project, *secret_values(environ, selection.pass_on)])
 
 
 def build(
     parent: Mapping[str, str],
     *,
-    asked: WorkerVariables,
+    selection: WorkerVariables,
     python: str,
     home: str,
     temporary: str,
@@ -132,10 +132,10 @@ def build(
     variables: dict[str, str] = {}
     withheld: list[str] = []
     for name, value in parent.items():
-        if not asked.pass_on(name):
+        if not selection.pass_on(name):
             continue
         if any(form in value for form in forms):
-            if name in asked.names:
+            if name in selection.names:
                 raise BadInput(
                     f"`worker-env` names {name}, and its value holds the GitHub token or another "
                     "credential of the bot.",

@@ -31,7 +31,7 @@ class Override:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownProgress:
+class DisplayProgress:
     """Where a running apply is. `seconds_left` is null until a first batch was measured."""
 
     done: int
@@ -98,7 +98,7 @@ class CommentContext:
     apply_workflow: str | None = None
     conditions: tuple[Condition, ...] = ()
     override: Override | None = None
-    progress: ShownProgress | None = None
+    progress: DisplayProgress | None = None
     staleness: Staleness | None = None
     refusal: Refusal | None = None
     fork: bool = False

@@ -37,18 +37,18 @@ _SEVERITY_ORDER = {name: index for index, name in enumerate(words.SEVERITIES)}
 
 
 @dataclass(frozen=True)
-class ShownWork(Work):
+class DisplayWork(Work):
     """Totals over a list of backfills, with what only a reader asks for."""
 
     previews: int = 0
     window: SafeMarkdown | None = None
 
 
-def shown_work(backfill: Sequence[Backfill]) -> ShownWork:
+def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     """The totals of `backfill`."""
     tables = tables_of(backfill)
     covered = words.span([(item.start, item.end) for item in tables])
-    return ShownWork(
+    return DisplayWork(
         **asdict(totals(backfill)),
         previews=sum(item.preview for item in tables),
         window=None if covered is None else SafeMarkdown(covered),
@@ -194,13 +194,13 @@ class ReviewView:
         return tables_of(self.backfill)[: min(TOP_WORK, TOP_ROWS - len(self.top_risks))]
 
     @cached_property
-    def planned(self) -> ShownWork:
-        return shown_work(self.report.backfill)
+    def planned(self) -> DisplayWork:
+        return display_work(self.report.backfill)
 
     @cached_property
-    def left(self) -> ShownWork:
+    def left(self) -> DisplayWork:
         """What of the backfill is still to do."""
-        return shown_work(self.report.work)
+        return display_work(self.report.work)
 
     @property
     def partly_done(self) -> bool:
@@ -210,17 +210,17 @@ class ReviewView:
         )
 
     @cached_property
-    def prod_work(self) -> ShownWork | None:
+    def prod_work(self) -> DisplayWork | None:
         """What prod builds after the merge, if nothing is applied before."""
-        return shown_work(self.prod_backfill) if self.report.prod_plan else None
+        return display_work(self.prod_backfill) if self.report.prod_plan else None
 
     @cached_property
-    def prod_left(self) -> ShownWork | None:
+    def prod_left(self) -> DisplayWork | None:
         """What prod builds after an apply of this plan; None where an apply changes nothing."""
         plan = self.report.prod_plan
         if plan is None or self.report.baseline == "base-branch":
             return None
-        left = shown_work(plan.backfill)
+        left = display_work(plan.backfill)
         return None if left == self.prod_work else left
 
     @cached_property

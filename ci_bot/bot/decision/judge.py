@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk, shown
+from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk, short_name
 from ci_bot.bot.decision.rules import (
     evidence_rules,
     limit_rules,
@@ -134,8 +134,9 @@ def nothing_changes(facts: ReviewFacts) -> bool:
 
 def _reasons(risks: Sequence[Risk]) -> list[str]:
     first = [
-        f"{item.rule}{f' on {shown(item.model)}' if item.model else ''}: {item.evidence}"[:4_000]
+        f"{item.rule}{on}: {item.evidence}"[:4_000]
         for item in risks[:MAX_REASONS]
+        for on in (f" on {short_name(item.model)}" if item.model else "",)
     ]
     rest = len(risks) - len(first)
     return [*first, f"{rest} more of the same weight."] if rest > 0 else first

@@ -63,7 +63,7 @@ def ordered(risks: Iterable[Risk]) -> list[Risk]:
     )
 
 
-def shown(name: str) -> str:
+def short_name(name: str) -> str:
     """schema.name of a fully qualified model name; anything else as it is."""
     parts = name.replace('"', "").replace("`", "").split(".")
     return ".".join(parts[-2:]) if len(parts) == QUALIFIED else name
@@ -71,7 +71,7 @@ def shown(name: str) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
-    every = sorted({shown(name) for name in names})
+    every = sorted({short_name(name) for name in names})
     first = ", ".join(f"`{name}`" for name in every[:NAMES_SHOWN])
     rest = len(every) - NAMES_SHOWN
     return f"{first} and {rest} more" if rest > 0 else first

@@ -23,66 +23,67 @@ from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refuse
 APPLY, REVIEW = "apply.yml", "review.yml"
 
 
-def command(asked: job.Command, publisher: Publisher, github: GitHub) -> int:
+def command(activity: job.Command, publisher: Publisher, github: GitHub) -> int:
     """Answers the comment, or starts what it asks for; returns the exit code."""
     try:
-        permission = github.permission(asked.author)
+        permission = github.permission(activity.author)
         if not may_write(permission):
-            raise _no_permission(asked.author, permission)
-        _react(asked, publisher, github, "eyes")
-        return _carry_out(asked, publisher, github, permission)
+            raise _no_permission(activity.author, permission)
+        _react(activity, publisher, github, "eyes")
+        return _carry_out(activity, publisher, github, permission)
     except Cancelled:
         raise
     except BotError as error:
-        return _refuse(asked, publisher, github, error)
+        return _refuse(activity, publisher, github, error)
 
 
 def _carry_out(
-    asked: job.Command, publisher: Publisher, github: GitHub, permission: Permission
+    activity: job.Command, publisher: Publisher, github: GitHub, permission: Permission
 ) -> int:
-    line = asked.command
+    line = activity.command
     if isinstance(line, comment_command.Help):
-        return _help(asked, line, publisher, github)
+        return _help(activity, line, publisher, github)
     if isinstance(line, comment_command.Status):
         found = publisher.sticky.find() if publisher.sticky else None
         marker = found.marker if found else None
         url = found.comment.url if found else None
         publisher.note(reply.status(marker, publisher.template, comment_url=url))
-        _react(asked, publisher, github, "rocket")
-        _conclude(asked, publisher, "answered", marker.phase if marker else "no_plan")
+        _react(activity, publisher, github, "rocket")
+        _conclude(activity, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
-    _check(asked, publisher, github.get_pull(asked.number), permission)
+    _check(activity, publisher, github.get_pull(activity.number), permission)
     workflow = REVIEW if isinstance(line, comment_command.Plan) else APPLY
-    github.dispatch_workflow(workflow, _branch(asked), _inputs(asked))
-    _conclude(asked, publisher, "started", "started")
-    _react(asked, publisher, github, "rocket")
+    github.dispatch_workflow(workflow, _branch(activity), _inputs(activity))
+    _conclude(activity, publisher, "started", "started")
+    _react(activity, publisher, github, "rocket")
     publisher.commands.notice(
-        f"Started {workflow} to {line.verb} pull request #{asked.number}, as @{asked.author} asked."
+        f"Started {workflow} to {line.verb} pull request #{activity.number}, "
+        f"as @{activity.author} asked."
     )
     return EXIT_DONE
 
 
 def _help(
-    asked: job.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
+    activity: job.Command, line: comment_command.Help, publisher: Publisher, github: GitHub
 ) -> int:
     publisher.note(reply.usage(comment_command.USAGE, line.problem, publisher.template))
     if line.problem is None:
-        _conclude(asked, publisher, "answered", "help")
+        _conclude(activity, publisher, "answered", "help")
         return EXIT_DONE
-    _react(asked, publisher, github, "-1")
+    _react(activity, publisher, github, "-1")
     publisher.commands.error(f"The comment is no command that is known here. {line.problem}")
-    _conclude(asked, publisher, "refused", "unknown_command")
+    _conclude(activity, publisher, "refused", "unknown_command")
     return EXIT_BAD_INPUT
 
 
 def _check(
-    asked: job.Command, publisher: Publisher, pull: PullRequest, permission: Permission
+    activity: job.Command, publisher: Publisher, pull: PullRequest, permission: Permission
 ) -> None:
     """Says at once what the other workflow would refuse minutes later."""
-    line = asked.command
+    line = activity.command
     if isinstance(line, comment_command.ApplyCommand):
         request = Requester(
-            by=asked.author,
+            by=activity.author,
             permission=permission,
             plan_id=line.plan_id,
             override_reason=line.override,
@@ -116,9 +117,9 @@ def _check(
         )
 
 
-def _inputs(asked: job.Command) -> dict[str, str]:
+def _inputs(activity: job.Command) -> dict[str, str]:
     """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
-    line, number = asked.command, {"pr-number": str(asked.number)}
+    line, number = activity.command, {"pr-number": str(activity.number)}
     if isinstance(line, comment_command.Plan):
         return number
     plan_id, override = "", None
@@ -127,20 +128,20 @@ def _inputs(asked: job.Command) -> dict[str, str]:
     return {
         **number,
         "plan-id": plan_id,
-        "comment-id": str(asked.comment_id),
+        "comment-id": str(activity.comment_id),
         "mode": line.verb,
         "override-reason": override or "",
     }
 
 
-def _branch(asked: job.Command) -> str:
-    if asked.default_branch is None:
+def _branch(activity: job.Command) -> str:
+    if activity.default_branch is None:
         raise Refused(
             "The event does not name the default branch, so no workflow can be started on it.",
             hint="GITHUB_EVENT_PATH must name the file that GitHub wrote for this run.",
             reason_code="no_default_branch",
         )
-    return asked.default_branch
+    return activity.default_branch
 
 
 def _no_permission(login: str, permission: Permission) -> Refused:
@@ -159,35 +160,35 @@ def _as_error(against: list[Unmet]) -> Refused:
     )
 
 
-def _refuse(asked: job.Command, publisher: Publisher, github: GitHub, error: BotError) -> int:
+def _refuse(activity: job.Command, publisher: Publisher, github: GitHub, error: BotError) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
     said = failure_of(error, "command", publisher.redactor)
     publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
-    _conclude(asked, publisher, "refused", error.reason_code)
-    _react(asked, publisher, github, "-1")
+    _conclude(activity, publisher, "refused", error.reason_code)
+    _react(activity, publisher, github, "-1")
     publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
     return error.exit_code
 
 
-def _react(asked: job.Command, publisher: Publisher, github: GitHub, content: Reaction) -> None:
+def _react(activity: job.Command, publisher: Publisher, github: GitHub, content: Reaction) -> None:
     """A courtesy: the command is carried out also where the reaction cannot be set."""
     try:
-        github.add_reaction(asked.comment_id, content)
+        github.add_reaction(activity.comment_id, content)
     except Cancelled:
         raise
     except BotError as error:
         publisher.warn("The reaction could not be set", error)
 
 
-def _conclude(asked: job.Command, publisher: Publisher, result: str, reason_code: str) -> None:
+def _conclude(activity: job.Command, publisher: Publisher, result: str, reason_code: str) -> None:
     """The outputs of the step. What a command changes, the comment shows when it is done."""
     publisher.result(
         {"reason-code": reason_code},
         {
             "activity": "command",
-            "command": asked.command.verb,
+            "command": activity.command.verb,
             "result": result,
             "reason_code": reason_code,
-            "pr_number": asked.number,
+            "pr_number": activity.number,
         },
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ci_bot.bot.comment import notice
-from ci_bot.bot.comment.context import CommentContext, Override, Refusal, Rendered, ShownProgress
+from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Override, Refusal, Rendered
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.comment.text import words
@@ -38,12 +38,16 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 
 
 def apply(
-    asked: job.Apply, settings: Settings, publisher: Publisher, client: WorkerClient, github: GitHub
+    activity: job.Apply,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
 ) -> int:
     """Checks the gate, reviews, checks again, applies, and shows the evidence; the exit code."""
-    pull = github.get_pull(asked.number, settle=True)
+    pull = github.get_pull(activity.number, settle=True)
     marker = publisher.before()
-    request = _request(asked, settings, github)
+    request = _request(activity, settings, github)
     requester = Requester(
         by=request.by,
         permission=github.permission(request.by),
@@ -68,22 +72,22 @@ def apply(
         publisher.template = replace(
             publisher.template, override=Override(by=request.by, reason=reason)
         )
-    document = _apply(asked, settings, publisher, client, pull=pull, own=own, marker=marker)
+    document = _apply(activity, settings, publisher, client, pull=pull, own=own, marker=marker)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
         return _record(document, publisher)
-    closed = _closed_meanwhile(asked.number, publisher, github)
+    closed = _closed_meanwhile(activity.number, publisher, github)
     if closed is None:
         return publish(document, publisher, marker)
     code = publish(document, publisher, None)
     publisher.commands.notice(
-        f"Pull request #{asked.number} was closed while the apply ran, so "
+        f"Pull request #{activity.number} was closed while the apply ran, so "
         f"{publisher.template.environment} is removed at once."
     )
     removed = cleaning.remove(
         settings,
         publisher,
         client,
-        number=asked.number,
+        number=activity.number,
         head_sha=closed.head_sha,
         merged=closed.merged,
     )
@@ -134,11 +138,13 @@ class _ApplyRequest:
         self.override_reason = override_reason
 
 
-def _request(asked: job.Apply, settings: Settings, github: GitHub) -> _ApplyRequest:
+def _request(activity: job.Apply, settings: Settings, github: GitHub) -> _ApplyRequest:
     """Reads the comment again: what was dispatched may not be what was written."""
-    if asked.comment_id is None:
-        return _ApplyRequest(asked.asked_by, asked.plan_id, settings.inputs.override_reason)
-    author, command = read_command(asked.comment_id, asked.number, ApplyCommand, github)
+    if activity.comment_id is None:
+        return _ApplyRequest(
+            activity.requested_by, activity.plan_id, settings.inputs.override_reason
+        )
+    author, command = read_command(activity.comment_id, activity.number, ApplyCommand, github)
     return _ApplyRequest(author, command.plan_id, command.override)
 
 
@@ -189,7 +195,7 @@ def _still_applied(marker: Marker | None) -> bool:
 
 
 def _apply(
-    asked: job.Apply,
+    activity: job.Apply,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -204,7 +210,7 @@ def _apply(
     def render(context: CommentContext, budget: int | None) -> Rendered:
         return render_apply(None, context, budget, review=review)
 
-    def show(progress: ShownProgress | None) -> None:
+    def show(progress: DisplayProgress | None) -> None:
         publisher.try_post("applying", MarkerFacts.of(marker), render, progress=progress)
 
     begun = not _still_applied(marker)
@@ -226,7 +232,7 @@ def _apply(
         last = now
         done, total = step.done or 0, step.total
         left = (now - started) / done * (total - done) if done else None
-        show(ShownProgress(done=done, total=total, seconds_left=left, message=step.message))
+        show(DisplayProgress(done=done, total=total, seconds_left=left, message=step.message))
 
     def on_cancel() -> None:
         if begun:
@@ -234,7 +240,7 @@ def _apply(
 
     client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
     prefix = settings.inputs.environment_prefix
-    environment = EnvironmentName.of(prefix, asked.number)
+    environment = EnvironmentName.of(prefix, activity.number)
     try:
         return applying.apply(
             client,
@@ -242,7 +248,7 @@ def _apply(
             environment_prefix=prefix,
             owner=owner(
                 settings.runner.repository,
-                number=asked.number,
+                number=activity.number,
                 head_sha=pull.head_sha,
                 run=str(settings.runner.run_id),
             ),

@@ -24,7 +24,7 @@ from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
 
 
 def cleanup(
-    asked: job.Cleanup,
+    activity: job.Cleanup,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -36,17 +36,22 @@ def cleanup(
         BadInput: somebody has started it by hand, and there is no token to ask who that is.
         Refused: the pull request is open, and who asks may not write.
     """
-    merged = asked.merged
-    if asked.dispatched:
+    merged = activity.merged
+    if activity.dispatched:
         github = needed(github)
-        pull = github.get_pull(asked.number)
+        pull = github.get_pull(activity.number)
         merged = pull.merged if not pull.open else None
         if pull.open:
-            _check_person(asked, github)
-    elif github is not None and _is_open_again(asked.number, github):
-        return _leave(asked, publisher)
+            _check_person(activity, github)
+    elif github is not None and _is_open_again(activity.number, github):
+        return _leave(activity, publisher)
     return remove(
-        settings, publisher, client, number=asked.number, head_sha=asked.head_sha, merged=merged
+        settings,
+        publisher,
+        client,
+        number=activity.number,
+        head_sha=activity.head_sha,
+        merged=merged,
     )
 
 
@@ -83,10 +88,10 @@ def remove(
     return publish(document, publisher)
 
 
-def give_up(error: BotError, asked: job.Cleanup, publisher: Publisher) -> int:
+def give_up(error: BotError, activity: job.Cleanup, publisher: Publisher) -> int:
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
     publisher.look()
-    publisher.template = replace(publisher.template, merged=asked.merged)
+    publisher.template = replace(publisher.template, merged=activity.merged)
     document = cleaning.failed_document(
         failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
@@ -109,10 +114,10 @@ def _is_open_again(number: int, github: GitHub) -> bool:
         return False
 
 
-def _leave(asked: job.Cleanup, publisher: Publisher) -> int:
+def _leave(activity: job.Cleanup, publisher: Publisher) -> int:
     """A reopened pull request keeps its environment, which may be newer than the closing."""
     publisher.commands.notice(
-        f"Pull request #{asked.number} is open again, so {publisher.template.environment} stays."
+        f"Pull request #{activity.number} is open again, so {publisher.template.environment} stays."
     )
     publisher.conclude(
         {"reason-code": "reopened"},
@@ -127,15 +132,15 @@ def _leave(asked: job.Cleanup, publisher: Publisher) -> int:
     return EXIT_DONE
 
 
-def _check_person(asked: job.Cleanup, github: GitHub) -> None:
+def _check_person(activity: job.Cleanup, github: GitHub) -> None:
     """The environment of an open pull request is removed only for somebody who may write."""
-    by = asked.asked_by or ""
-    if asked.comment_id is not None:
+    by = activity.requested_by or ""
+    if activity.comment_id is not None:
         # The command's own job started this run, and that is nobody who has a permission.
-        by, _ = read_command(asked.comment_id, asked.number, CleanupCommand, github)
+        by, _ = read_command(activity.comment_id, activity.number, CleanupCommand, github)
     if not by or not may_write(github.permission(by)):
         raise Refused(
-            f"Pull request #{asked.number} is open, and @{by or 'nobody'} may not write here.",
+            f"Pull request #{activity.number} is open, and @{by or 'nobody'} may not write here.",
             hint="Close the pull request, or ask somebody with write access.",
             reason_code="permission",
         )

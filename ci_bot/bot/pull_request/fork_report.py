@@ -21,7 +21,7 @@ from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, NotFound, PullRequest
 from ci_bot.bot.github.sticky import Published
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, desk_for
+from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, publisher_for
 from ci_bot.bot.pull_request.review import gate
 from ci_bot.bot.trigger import job
 from ci_bot.contracts.documents.comment import review_phase
@@ -44,7 +44,7 @@ class _NothingToPost(Exception):
     """Why there is nothing to do, as a sentence. Not a failure."""
 
 
-def post(asked: job.PostForkReport, publisher: Publisher, github: GitHub) -> int:
+def post(activity: job.PostForkReport, publisher: Publisher, github: GitHub) -> int:
     """Posts the report; returns the exit code.
 
     Raises:
@@ -52,33 +52,33 @@ def post(asked: job.PostForkReport, publisher: Publisher, github: GitHub) -> int
         BotError: GitHub did not answer.
     """
     try:
-        pull = resolve(asked, github)
-        report = read_report(asked, github)
+        pull = resolve(activity, github)
+        report = read_report(activity, github)
     except _NothingToPost as reason:
         publisher.commands.notice(str(reason))
         publisher.outputs.set("reason-code", "nothing_to_post")
         return EXIT_DONE
-    mine = desk_for(publisher, pull.number)
+    mine = publisher_for(publisher, pull.number)
     report = publisher.redactor.document(report)
     report = rewritten(report, pull, mine, _untouched(report, pull, mine, github))
-    return _publish(report, asked, pull, mine)
+    return _publish(report, activity, pull, mine)
 
 
-def resolve(asked: job.PostForkReport, github: GitHub) -> PullRequest:
+def resolve(activity: job.PostForkReport, github: GitHub) -> PullRequest:
     """The one open pull request with this head, by GitHub's word.
 
     Raises:
         Refused: several pull requests share the head, so the report may be about either.
     """
-    owner = asked.head_repository.partition("/")[0] if asked.head_repository else None
-    head = f"{owner}:{asked.head_branch}" if owner and asked.head_branch else None
-    found = github.pulls_for_sha(asked.head_sha, head=head)
-    if asked.head_repository is not None:
-        same = asked.head_repository.lower()
+    owner = activity.head_repository.partition("/")[0] if activity.head_repository else None
+    head = f"{owner}:{activity.head_branch}" if owner and activity.head_branch else None
+    found = github.pulls_for_sha(activity.head_sha, head=head)
+    if activity.head_repository is not None:
+        same = activity.head_repository.lower()
         found = [pull for pull in found if (pull.head_repository or "").lower() == same]
     if not found:
         raise _NothingToPost(
-            f"No open pull request has the commit {asked.head_sha[:7]} as its head any more, so "
+            f"No open pull request has the commit {activity.head_sha[:7]} as its head any more, so "
             "there is nothing to post. Each push is reviewed by itself."
         )
     if len(found) > 1:
@@ -98,17 +98,17 @@ def resolve(asked: job.PostForkReport, github: GitHub) -> PullRequest:
     return pull
 
 
-def read_report(asked: job.PostForkReport, github: GitHub) -> Report:
+def read_report(activity: job.PostForkReport, github: GitHub) -> Report:
     """The report in the run's artifact, as far as that can be believed.
 
     Raises:
         Refused: it cannot be.
     """
     try:
-        archive = github.download_artifact(asked.run_id, ARTIFACT, max_bytes=MAX_ARCHIVE_BYTES)
+        archive = github.download_artifact(activity.run_id, ARTIFACT, max_bytes=MAX_ARCHIVE_BYTES)
     except NotFound as error:
         raise _NothingToPost(
-            f"The run {asked.run_id} has left no report. {error.hint or ''}".strip()
+            f"The run {activity.run_id} has left no report. {error.hint or ''}".strip()
         ) from error
     # Beside the report lies its Markdown form. It is never read.
     content = read_member(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
@@ -119,7 +119,7 @@ def read_report(asked: job.PostForkReport, github: GitHub) -> Report:
         raise _refused(str(why)) from None
     except (ValidationError, ValueError, RecursionError):
         raise _refused("it is no report of this version") from None
-    if report.head_sha != asked.head_sha:
+    if report.head_sha != activity.head_sha:
         raise _refused("it is about another commit than its run")
     return report
 
@@ -174,10 +174,10 @@ def _inside(files: Sequence[str], projects: Sequence[str]) -> list[str]:
 
 
 def _publish(
-    report: Report, asked: job.PostForkReport, pull: PullRequest, publisher: Publisher
+    report: Report, activity: job.PostForkReport, pull: PullRequest, publisher: Publisher
 ) -> int:
     runner = publisher.settings.runner
-    review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{asked.run_id}"
+    review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{activity.run_id}"
     publisher.template = replace(
         publisher.template,
         conditions=gate(report, untrusted=_UNTRUSTED),
@@ -193,7 +193,7 @@ def _publish(
 
     publisher.summarise(render, phase)
     facts = MarkerFacts(
-        head=asked.head_sha,
+        head=activity.head_sha,
         base=pull.base_sha,
         # No plan, no window and no artifact: nothing that an apply could ever start from.
         decision=report.decision,

@@ -46,7 +46,7 @@ def review_again(
     pull: PullRequest,
     marker: Marker,
 ) -> Report:
-    """Reviews what is checked out against prod's state; the comment's dates are a wish.
+    """Reviews what is checked out against prod's state; the comment's dates are only requested.
 
     Raises:
         Cancelled: the run was stopped meanwhile. Nothing was built.

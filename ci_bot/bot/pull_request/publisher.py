@@ -305,8 +305,8 @@ def template(settings: Settings, number: int | None, machine: Machine) -> Commen
     )
 
 
-def desk_for(publisher: Publisher, number: int) -> Publisher:
-    """A desk for another pull request, in a run whose event names none (sweep, fork report)."""
+def publisher_for(publisher: Publisher, number: int) -> Publisher:
+    """One for another pull request, in a run whose event names none (sweep, fork report)."""
     github = publisher.github
     return replace(
         publisher,

@@ -36,7 +36,7 @@ def flags_of(inputs: Inputs) -> PlanFlags:
 
 
 def review(
-    asked: job.Review,
+    activity: job.Review,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -49,10 +49,10 @@ def review(
         Refused: it is not this repository's, or not what is checked out.
     """
     pull = None
-    if asked.dispatched and asked.number is not None:
-        pull = needed(github).get_pull(asked.number, settle=True)
+    if activity.dispatched and activity.number is not None:
+        pull = needed(github).get_pull(activity.number, settle=True)
         check_dispatched(pull, checked_out(client))
-    commits = commits_of(asked, pull, client)
+    commits = commits_of(activity, pull, client)
     before = publisher.look()
     if publisher.sticky is not None:
         publisher.template = replace(publisher.template, new_head=commits.head)
@@ -63,27 +63,29 @@ def review(
             lambda context, budget: render_planning(context, budget, review=earlier),
             current_head=commits.head,
         )
-    report = make_report(asked, settings, publisher, client, commits=commits, pull=pull)
-    return publish(report, asked, settings, publisher)
+    report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
+    return publish(report, activity, settings, publisher)
 
 
-def give_up(error: BotError, asked: job.Review, settings: Settings, publisher: Publisher) -> int:
+def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.look()
     report = reviewing.failed_report(
         failure_of(error, "start", publisher.redactor),
         _options(
-            asked,
+            activity,
             settings,
             publisher,
-            reviewing.Commits(head=asked.head_sha, base=asked.base_sha, merge=asked.merge_sha),
+            reviewing.Commits(
+                head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha
+            ),
             pull=None,
         ),
         projects=settings.inputs.project,
         gateway=settings.inputs.gateway,
         planned_at=publisher.machine.timestamp(),
     )
-    return publish(report, asked, settings, publisher)
+    return publish(report, activity, settings, publisher)
 
 
 def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
@@ -113,12 +115,12 @@ def checked_out(client: WorkerClient) -> tuple[str, ...]:
 
 
 def commits_of(
-    asked: job.Review, pull: PullRequest | None, client: WorkerClient
+    activity: job.Review, pull: PullRequest | None, client: WorkerClient
 ) -> reviewing.Commits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
-    head = asked.head_sha or (pull.head_sha if pull else None)
-    base = asked.base_sha or (pull.base_sha if pull else None)
-    merge = asked.merge_sha or (pull.merge_sha if pull else None)
+    head = activity.head_sha or (pull.head_sha if pull else None)
+    base = activity.base_sha or (pull.base_sha if pull else None)
+    merge = activity.merge_sha or (pull.merge_sha if pull else None)
     if merge is not None and client.git.has(merge):
         parents = client.git.parents(merge)
         base = parents[0] if parents else base
@@ -126,7 +128,7 @@ def commits_of(
 
 
 def make_report(
-    asked: job.Review,
+    activity: job.Review,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -135,7 +137,7 @@ def make_report(
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
-    options = _options(asked, settings, publisher, commits, pull)
+    options = _options(activity, settings, publisher, commits, pull)
     try:
         return reviewing.review(client, options, planned_at=publisher.machine.timestamp())
     except Cancelled:
@@ -151,7 +153,7 @@ def make_report(
 
 
 def _options(
-    asked: job.Review,
+    activity: job.Review,
     settings: Settings,
     publisher: Publisher,
     commits: reviewing.Commits,
@@ -160,9 +162,9 @@ def _options(
     inputs = settings.inputs
     return reviewing.ReviewOptions(
         environment=publisher.template.environment,
-        owner=owner(settings.runner.repository, number=asked.number, head_sha=commits.head),
+        owner=owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,
-        baseline="base-branch" if asked.untrusted else inputs.baseline,
+        baseline="base-branch" if activity.untrusted else inputs.baseline,
         flags=flags_of(inputs),
         start=inputs.start,
         end=inputs.end,
@@ -171,19 +173,19 @@ def _options(
         ),
         executor_hour_price=inputs.executor_hour_price,
         conflict=pull is not None and pull.mergeable is False,
-        fork=asked.untrusted is not None,
+        fork=activity.untrusted is not None,
         python_path=inputs.python_path,
     )
 
 
-def publish(report: Report, asked: job.Review, settings: Settings, publisher: Publisher) -> int:
+def publish(report: Report, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
     before = publisher.before()
     publisher.template = replace(
         publisher.template,
-        conditions=gate(report, untrusted=asked.untrusted),
-        fork=asked.untrusted is not None,
+        conditions=gate(report, untrusted=activity.untrusted),
+        fork=activity.untrusted is not None,
         new_head=None,
     )
     last_good = publisher.earlier_review() if report.failure is not None else None

@@ -12,7 +12,7 @@ from ci_bot.bot.comment.context import CommentContext, Rendered
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, desk_for
+from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, publisher_for
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
@@ -83,7 +83,7 @@ def publish(swept: sweeping.Swept, publisher: Publisher) -> int:
     for row in swept.told:
         if row.number is None or row.document is None:
             continue
-        if not _show(row, row.document, desk_for(publisher, row.number)):
+        if not _show(row, row.document, publisher_for(publisher, row.number)):
             break  # GitHub does not answer any more, and each further try would wait as long
     return code
 

@@ -241,7 +241,7 @@ def local_client(
     timeout_minutes: int,
     secrets: tuple[str, ...] = (),
 ) -> Iterator[WorkerClient]:
-    """A bench on projects of the user's own; `secrets` are what the worker must not see."""
+    """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
     root, relative = relative_projects(projects, machine.directory)
     cancel = CancelToken(clock=machine.monotonic)
 

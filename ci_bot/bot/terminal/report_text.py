@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text import shell_commands, words
-from ci_bot.bot.comment.view import ReviewView, ShownWork
+from ci_bot.bot.comment.view import DisplayWork, ReviewView
 from ci_bot.bot.terminal.outcome_text import apply_page, cleanup_page
 from ci_bot.bot.terminal.page import WIDTH, Page
 from ci_bot.contracts.base import Contract, short
@@ -118,7 +118,7 @@ def _changes(view: ReviewView) -> str:
     return f"{' · '.join(found)}, out of {total}{f'; {kinds}' if kinds else ''}{drift}"
 
 
-def _work(work: ShownWork) -> str:
+def _work(work: DisplayWork) -> str:
     if not work.tables:
         return f"no table; {words.count(work.views, 'view')}" if work.views else "nothing to build"
     text = f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"

@@ -96,11 +96,11 @@ class Apply:
     """Build the environment of a pull request.
 
     `comment_id` is the comment that asked, to be read and judged again; without one it is
-    `asked_by` whose permission counts.
+    `requested_by` whose permission counts.
     """
 
     number: int
-    asked_by: str
+    requested_by: str
     comment_id: int | None = None
     plan_id: str | None = None
 
@@ -120,7 +120,7 @@ class Cleanup:
     has_secrets: bool = True
     head_sha: str | None = None
     comment_id: int | None = None
-    asked_by: str | None = None
+    requested_by: str | None = None
 
     @property
     def dispatched(self) -> bool:
@@ -168,7 +168,7 @@ class Skip:
 Activity = Review | Apply | Cleanup | Sweep | Command | PostForkReport | Skip
 
 
-def choose(event: Event, asked: JobRequest) -> Activity:  # noqa: PLR0911 - one return per event
+def choose(event: Event, request: JobRequest) -> Activity:  # noqa: PLR0911 - one return per event
     """The activity that `event` asks for, by the rules above.
 
     Raises:
@@ -177,18 +177,18 @@ def choose(event: Event, asked: JobRequest) -> Activity:  # noqa: PLR0911 - one 
     """
     match event:
         case PullRequestEvent():
-            return _pull_request(event, asked.mode)
+            return _pull_request(event, request.mode)
         case DispatchEvent():
-            return _dispatch(event, asked)
+            return _dispatch(event, request)
         case CommentEvent():
-            return _comment(event, asked.mode)
+            return _comment(event, request.mode)
         case ScheduleEvent():
-            _fits(asked.mode, {"auto", "sweep"}, "schedule")
+            _fits(request.mode, {"auto", "sweep"}, "schedule")
             return Sweep()
         case WorkflowRunEvent():
-            return _workflow_run(event, asked.mode)
+            return _workflow_run(event, request.mode)
         case MergeGroupEvent():
-            return _merge_group(event, asked.mode)
+            return _merge_group(event, request.mode)
         case OtherEvent():
             return Skip(f"The event `{_word(event.name)}` asks for nothing here.")
         case _:  # pragma: no cover - mypy proves that this cannot be reached
@@ -239,19 +239,19 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
     return None
 
 
-def _dispatch(event: DispatchEvent, asked: JobRequest) -> Activity:
-    if asked.mode == "sweep":
+def _dispatch(event: DispatchEvent, request: JobRequest) -> Activity:
+    if request.mode == "sweep":
         return Sweep()
-    number = asked.pr_number or _whole(event.inputs, "pr-number")
+    number = request.pr_number or _positive_number(event.inputs, "pr-number")
     if number is None:
         raise BadInput(
             "No pull request is named.",
             hint="Give the input `pr-number`, or `mode: sweep`, which needs none.",
             reason_code="missing_pr_number",
         )
-    comment_id = asked.comment_id or _whole(event.inputs, "comment-id")
-    actor = asked.actor or event.sender
-    if asked.mode == "review":
+    comment_id = request.comment_id or _positive_number(event.inputs, "comment-id")
+    actor = request.actor or event.sender
+    if request.mode == "review":
         if event.inputs.get("mode", "").strip() == "review":
             raise Refused(
                 "A review was asked for by the input `mode` of a workflow that does other things, "
@@ -261,12 +261,12 @@ def _dispatch(event: DispatchEvent, asked: JobRequest) -> Activity:
                 reason_code="review_beside_writer",
             )
         return Review(number=number)
-    if asked.mode == "cleanup":
+    if request.mode == "cleanup":
         return Cleanup(
-            number=number, merged=None, closed=None, comment_id=comment_id, asked_by=actor
+            number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
         )
-    plan_id = asked.plan_id or _plan_id(event.inputs)
-    return Apply(number=number, asked_by=actor, comment_id=comment_id, plan_id=plan_id)
+    plan_id = request.plan_id or _plan_id(event.inputs)
+    return Apply(number=number, requested_by=actor, comment_id=comment_id, plan_id=plan_id)
 
 
 def _comment(event: CommentEvent, mode: Mode) -> Activity:
@@ -349,7 +349,7 @@ def _plan_id(inputs: Mapping[str, str]) -> str | None:
         ) from None
 
 
-def _whole(inputs: Mapping[str, str], name: str) -> int | None:
+def _positive_number(inputs: Mapping[str, str], name: str) -> int | None:
     """A dispatch input as a positive whole number; None where it is not given."""
     text = inputs.get(name, "").strip()
     if not text:

@@ -10,7 +10,7 @@ from ci_bot.bot.worker_calls.client import Listener, WorkerClient
 from ci_bot.bot.worker_calls.refusals import refused
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
-from ci_bot.contracts.documents.plan_identity import whole_id
+from ci_bot.contracts.documents.plan_identity import full_id
 from ci_bot.contracts.environment import UnfitName
 from ci_bot.contracts.messages import ApplyRequest, Progress
 from ci_bot.errors import (
@@ -35,7 +35,7 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
     environment = wanted["environment"]
-    asked = whole_id(wanted.get("plan_id"), wanted.get("reviewed"))
+    asked = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
         request = client.request(ApplyRequest, **wanted)
     except UnfitName as error:

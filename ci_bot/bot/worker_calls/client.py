@@ -233,7 +233,7 @@ class WorkerClient:
         except Cancelled:
             raise
         except BotError:
-            if second is not None and not second.asked:
+            if second is not None and not second.started:
                 self._loads.never_began()
                 self._ask_alone(second)
             raise
@@ -389,7 +389,7 @@ def open_client(
     ):
         environment = build(
             machine.environ,
-            asked=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
+            selection=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
             python=machine.python,
             home=str(workspace.home)
             if identity

@@ -101,16 +101,16 @@ class PlanDifference(Contract):
     fields_changed: list[Name] = Field(default_factory=list)
 
 
-def matches(asked: str, plan_id: PlanId) -> bool:
-    """Whether `asked`, a plan id or a prefix of at least eight digits, names `plan_id`."""
-    return len(asked) >= MIN_PREFIX and plan_id.startswith(asked.lower())
+def matches(requested: str, plan_id: PlanId) -> bool:
+    """Whether `requested`, a plan id or a prefix of at least eight digits, names `plan_id`."""
+    return len(requested) >= MIN_PREFIX and plan_id.startswith(requested.lower())
 
 
-def whole_id(asked: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
+def full_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
     """The whole id of the plan that was asked for; None where nobody knows more than a prefix."""
     if reviewed is not None:
         return reviewed.plan_id()
-    return asked.lower() if asked and _WHOLE.fullmatch(asked.lower()) else None
+    return requested.lower() if requested and _WHOLE.fullmatch(requested.lower()) else None
 
 
 def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:

@@ -10,7 +10,7 @@ from typing import Any
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, Attempt, Step, View
 from ci_bot.contracts.documents.plan import Cost
-from ci_bot.contracts.documents.plan_identity import PlanDifference, PlanIdentity, whole_id
+from ci_bot.contracts.documents.plan_identity import PlanDifference, PlanIdentity, full_id
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
 from ci_bot.worker.apply.evidence import Evidence
@@ -55,7 +55,7 @@ class RunReport:
         self._step: Step | None = None
         self._recorder: Recorder | None = None
         self._audits = 0
-        self.plan_id: PlanId | None = whole_id(request.plan_id, request.reviewed)
+        self.plan_id: PlanId | None = full_id(request.plan_id, request.reviewed)
         self.identity: PlanIdentity | None = None
         self.difference: PlanDifference | None = None
         self.estimate: Cost | None = None

@@ -53,7 +53,7 @@ class Record:
         before = self._ledger.get(self._ask.environment)
         found = ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
-            found = _keep_first_sight(before, found)
+            found = _keep_first_observation(before, found)
         now = times.iso(times.now_milliseconds())
         owner = self._ask.owner
         with self._hold.fence():
@@ -138,7 +138,7 @@ def _snapshots(planned: Planned, before: LedgerRow | None) -> list[LedgerSnapsho
     ] + [item for item in earlier if (item.name, item.identifier) not in now]
 
 
-def _keep_first_sight(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
+def _keep_first_observation(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
     """What an earlier apply of ours created is still ours, although it exists by now."""
     known = {_place(item): item.existed for item in before.objects}
     kept = [

@@ -18,7 +18,7 @@ from ci_bot.errors import Refused
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.cleanup import reclaim_rules
-from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, shown_tables, state_rows
+from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, state_rows, table_names
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
 from ci_bot.worker.records.lease import Lease, Leases
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
@@ -106,7 +106,7 @@ def kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
         if unmerged
         else "the sweep reclaims it only once the pull request is closed without a merge"
     )
-    return [_kept(table, why, due_at(row)) for table in shown_tables(row)]
+    return [_kept(table, why, due_at(row)) for table in table_names(row)]
 
 
 class Reclaim:
@@ -145,7 +145,7 @@ class Reclaim:
         except Refused as error:
             self._done.kept += [
                 _kept(table, f"it could not be reclaimed yet: {error.message}", None)
-                for table in shown_tables(row)
+                for table in table_names(row)
             ]
         except Exception as error:
             # What was decided stands in the ledger, so the next run goes on from there.

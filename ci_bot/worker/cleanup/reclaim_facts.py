@@ -29,7 +29,7 @@ def facts_of(
     def shown(name: str) -> str:
         return Relation.parse(name, default).shown
 
-    snapshots = compat.whole_snapshots(
+    snapshots = compat.full_snapshots(
         context, [(item.name, item.identifier) for item in row.snapshots]
     )
     models_of_ours = {item.name for item in row.snapshots}
@@ -77,7 +77,7 @@ def facts_of(
         for table in tables:
             used.setdefault(table, environment)
     facts = TableFacts(
-        recorded=shown_tables(row),
+        recorded=table_names(row),
         rows=state_rows(row, context),
         names={
             key: TableNames(shown(item.table_name(True)), shown(item.table_name(False)))
@@ -129,6 +129,6 @@ def state_rows(row: LedgerRow, context: Any) -> list[StateRow]:
     ]
 
 
-def shown_tables(row: LedgerRow) -> list[str]:
+def table_names(row: LedgerRow) -> list[str]:
     """`recorded_tables`, as people read them."""
     return [table.shown for table in recorded_tables(row)]

@@ -19,7 +19,7 @@ from ci_bot.worker.compat.configuration import (
 )
 from ci_bot.worker.compat.engine import (
     executed_text,
-    rendered_around,
+    rendered_environment_statements,
     rendered_statement,
     table_clauses,
 )
@@ -61,6 +61,7 @@ from ci_bot.worker.compat.states import (
     environment_snapshots,
     forget_cached_snapshots,
     forget_snapshots,
+    full_snapshots,
     give_state,
     lock_environments,
     new_state_sync,
@@ -72,7 +73,6 @@ from ci_bot.worker.compat.states import (
     stored_snapshots,
     throwaway_state,
     throwaway_state_again,
-    whole_snapshots,
 )
 
 SUPPORTED = ("0.236",)
@@ -98,6 +98,7 @@ __all__ = [
     "first_restatements",
     "forget_cached_snapshots",
     "forget_snapshots",
+    "full_snapshots",
     "give_state",
     "has_lazy_spark",
     "ignore_files",
@@ -121,7 +122,7 @@ __all__ = [
     "read_configs",
     "read_configs_without_state",
     "registries_kept",
-    "rendered_around",
+    "rendered_environment_statements",
     "rendered_statement",
     "scan_packages_once",
     "set_known_catalog",
@@ -134,5 +135,4 @@ __all__ = [
     "table_clauses",
     "throwaway_state",
     "throwaway_state_again",
-    "whole_snapshots",
 ]

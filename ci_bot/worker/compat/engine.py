@@ -46,7 +46,7 @@ def rendered_statement(model: Any, tree: Any, **context: Any) -> list[Any] | Non
     return rendered
 
 
-def rendered_around(
+def rendered_environment_statements(
     item: Any, tree: Any, dialect: str, catalog: str | None, **context: Any
 ) -> list[str] | None:
     """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""

@@ -181,7 +181,7 @@ def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]
     }
 
 
-def whole_snapshots(
+def full_snapshots(
     context: Context, keys: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Snapshot]:
     """Those of the snapshots (name, identifier) that the state has."""

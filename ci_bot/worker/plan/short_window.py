@@ -29,7 +29,7 @@ def short_window(
     """What shortens the environment's history; None where every model gets all of its own.
 
     Args:
-        wish: What a person asked for; SQLMesh set the rest.
+        plan_request: What a person asked for; SQLMesh set the rest.
         built: What the environment gets.
         previews: Whether the project has previews of forward-only models.
     """

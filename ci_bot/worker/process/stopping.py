@@ -34,7 +34,7 @@ class Stop:
         self._last_words: list[Callable[[], None]] = []
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self._event.is_set()
 
     def on_last_words(self, action: Callable[[], None]) -> None:

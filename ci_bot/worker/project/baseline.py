@@ -206,7 +206,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
             )
             for snapshot in snapshots
             if snapshot.evaluatable
-            and (interval := _whole_history(snapshot, by_id, cache, execution)) is not None
+            and (interval := _full_history(snapshot, by_id, cache, execution)) is not None
         ]
     )
     infos = [snapshot.table_info for snapshot in snapshots]
@@ -225,7 +225,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
     state.finalize(environment)
 
 
-def _whole_history(
+def _full_history(
     snapshot: Snapshot, by_id: Any, cache: dict[str, Any], execution: int
 ) -> tuple[int, int] | None:
     """The interval that a prod which never missed a run would hold."""

@@ -68,7 +68,7 @@ def _failure(test: Any, error: BaseException | None, repository: Path) -> TestFa
         model=str(model.name) if model else None,
         path=_relative(getattr(test, "path", None), repository),
         message=_message(error, repository),
-        cause=cause(_whole(error, repository)),
+        cause=cause(_full_message(error, repository)),
     )
 
 
@@ -79,7 +79,7 @@ def _broken(test: Any, error: Exception, repository: Path) -> TestFailure:
         model=str(test.model_name) or None,
         path=_relative(test.path, repository),
         message=_message(error, repository),
-        cause=cause(_whole(error, repository)),
+        cause=cause(_full_message(error, repository)),
     )
 
 
@@ -87,7 +87,7 @@ def _message(error: BaseException | None, repository: Path) -> str:
     return _inside(sentence(error or RuntimeError(NO_MESSAGE)), repository)
 
 
-def _whole(error: BaseException | None, repository: Path) -> str:
+def _full_message(error: BaseException | None, repository: Path) -> str:
     """The whole message; its tables are read by their columns, so that no space may go."""
     return _inside(str(error) if error else NO_MESSAGE, repository)
 

@@ -1,4 +1,4 @@
-"""Running every rule on a change, each on its own, and giving every sight its place."""
+"""Running every rule on a change, each on its own, and giving every observation its place."""
 
 from __future__ import annotations
 

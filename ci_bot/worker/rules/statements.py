@@ -105,7 +105,7 @@ def _observation(
     model = inputs.after.get(name) if name is not None else None
     words = item.statement.source.split()
     anchors = (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
-    path, line = (None, None) if name is not None else around(inputs, item.statement.source)
+    path, line = (None, None) if name is not None else place_of_text(inputs, item.statement.source)
     return Observation(
         spec,
         told,
@@ -119,7 +119,7 @@ def _observation(
     )
 
 
-def around(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
+def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
     """The place of a statement in a changed configuration; None where it is in none."""
     words = sql.split()
     for path in inputs.changed_files or ():

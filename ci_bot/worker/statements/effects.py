@@ -25,7 +25,7 @@ ObjectName = tuple[str, ...]
 _FULL = 3  # catalog, schema, object
 
 
-def shown(name: ObjectName) -> str:
+def display_name(name: ObjectName) -> str:
     """A name as people write it."""
     return ".".join(name)
 
@@ -123,4 +123,4 @@ class Own:
 
     def _plain(self, target: ObjectName) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
-        return shown(target[1:] if known else target)
+        return display_name(target[1:] if known else target)

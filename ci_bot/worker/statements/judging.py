@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ci_bot.contracts.documents.plan import Severity
-from ci_bot.worker.statements.effects import Effect, ObjectName, Own, shown
+from ci_bot.worker.statements.effects import Effect, ObjectName, Own, display_name
 from ci_bot.worker.statements.names import THIS_MODEL
 from ci_bot.worker.statements.text.reading import effects_of
 
@@ -157,7 +157,7 @@ def said(effect: Effect, own: Own) -> str:
     if effect.action == "code":
         return f"loads or runs a program ({effect.told})"
     if effect.action == "directs":
-        where = f" to `{shown(effect.target)}`" if effect.target else ""
+        where = f" to `{display_name(effect.target)}`" if effect.target else ""
         return f"moves what later statements read and write{where} ({effect.told})"
     if effect.target is None:
         return f"{_VERBS[effect.action]} {effect.detail or _RUNS_WHERE} ({effect.kind})"

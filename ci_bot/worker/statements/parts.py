@@ -14,7 +14,7 @@ from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import compat
 from ci_bot.worker.statements.code import RUNS_JAVA
-from ci_bot.worker.statements.effects import shown
+from ci_bot.worker.statements.effects import display_name
 from ci_bot.worker.statements.judging import PLACEHOLDER, Statement
 from ci_bot.worker.statements.place import Place, calls_nothing, code_of, stages_of
 from ci_bot.worker.statements.sites import Site
@@ -128,7 +128,7 @@ def _clauses(model: Any, site: Site, place: Place) -> Iterator[Statement]:
 
 def _created(model: Any, properties: Callable[[], Any], place: Place) -> str:
     clauses = compat.table_clauses(model, properties(), place.dialect)
-    return f"CREATE TABLE {shown(PLACEHOLDER)} (a INT) {clauses}"
+    return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 
 
 def may_run_code(sql: str, node: Any) -> bool:

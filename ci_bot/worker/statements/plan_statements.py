@@ -40,8 +40,8 @@ def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
     for snapshot in planned.changed:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
         found += _of_node(snapshot.node, old.node if old is not None else None, both)
-    now = partial(_around, diff.environment_statements)
-    then = partial(_around, diff.previous_environment_statements)
+    now = partial(_of_environment, diff.environment_statements)
+    then = partial(_of_environment, diff.previous_environment_statements)
     return [*found, *_judged(now, then, attrgetter("own"), both)]
 
 
@@ -93,9 +93,9 @@ def _of_node(node: Any, old: Any, where: Sequence[Site]) -> list[JudgedEffect]:
     return _judged(partial(read, node), partial(read, old), lambda s: s.own_of(node), where)
 
 
-def _around(items: Iterable[Any], site: Site) -> Iterator[Statement]:
+def _of_environment(items: Iterable[Any], site: Site) -> Iterator[Statement]:
     for item in items:
-        yield from rendered.around_plan(item, site)
+        yield from rendered.environment_statements(item, site)
 
 
 def _judged(

@@ -77,7 +77,7 @@ def _named_only(context: Callable[..., dict[str, Any]], model: Any, tree: Any, s
     return compat.rendered_statement(model, tree, **led, runtime_stage=stage)
 
 
-def around_plan(item: Any, site: Site) -> Iterator[Statement]:
+def environment_statements(item: Any, site: Site) -> Iterator[Statement]:
     """The before_all and after_all statements of one project (`EnvironmentStatements`)."""
     place = Place(None, site.default_dialect, code_of(item))
     for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
@@ -89,12 +89,12 @@ def around_plan(item: Any, site: Site) -> Iterator[Statement]:
                 continue
             for tree in trees:
                 render = partial(
-                    compat.rendered_around,
+                    compat.rendered_environment_statements,
                     item,
                     tree,
                     place.dialect,
                     site.catalog or None,
-                    **site.around(),
+                    **site.environment_context(),
                     runtime_stage=stage,
                 )
                 yield from place.rendered(stage.value, source, [render])

@@ -111,7 +111,7 @@ class Site:
             if one in self.by_name and (wanted is None or one in wanted)
         }
 
-    def around(self) -> dict[str, Any]:
+    def environment_context(self) -> dict[str, Any]:
         """What SQLMesh renders the statements around a plan with."""
         return {
             **self._times,

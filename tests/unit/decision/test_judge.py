@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.decision import exit_code
 from ci_bot.bot.decision.judge import MOST_RISKS
-from ci_bot.bot.decision.risks import SEVERITIES, listed, shown
+from ci_bot.bot.decision.risks import SEVERITIES, listed, short_name
 from ci_bot.contracts.documents.plan import EnvironmentStatement, Restatement
 from tests.unit.decision.facts import changed, found, judged, weights
 
@@ -150,7 +150,7 @@ def test_listed__shows_the_first_and_counts_the_rest() -> None:
     ("name", "expected"), [('"c"."s"."t"', "s.t"), ("s.t", "s.t"), ("column", "column")]
 )
 def test_shown(name: str, expected: str) -> None:
-    assert shown(name) == expected
+    assert short_name(name) == expected
 
 
 def test_judge__of_very_many_findings__lists_the_heaviest_and_counts_the_rest() -> None:

@@ -53,7 +53,7 @@ RUNNER = {
 def built(parent: Mapping[str, str], worker_env: str = "", **more: Any) -> ChildEnvironment:
     return build(
         parent,
-        asked=parse_worker_variables(worker_env),
+        selection=parse_worker_variables(worker_env),
         python="/venv/bin/python",
         home="/private/home",
         temporary="/private/tmp",

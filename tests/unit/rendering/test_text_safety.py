@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ci_bot.bot.comment.context import Condition, Override, Refusal, ShownProgress, Staleness
+from ci_bot.bot.comment.context import Condition, DisplayProgress, Override, Refusal, Staleness
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.comment.text import filters, templating
@@ -41,7 +41,7 @@ def _unchanged(replace: Replace, budget: int | None) -> str:
 
 
 def _applying(replace: Replace, budget: int | None) -> str:
-    progress = ShownProgress(done=1, total=3, message=replace("m"))
+    progress = DisplayProgress(done=1, total=3, message=replace("m"))
     context = make_context(phase="applying", progress=progress)
     return render_apply(None, context, budget, review=redacted(small_report(), replace)).text
 

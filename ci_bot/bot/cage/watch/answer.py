@@ -17,7 +17,7 @@ from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
-from ci_bot.contracts.documents.plan_identity import whole_id
+from ci_bot.contracts.documents.plan_identity import full_id
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
@@ -36,7 +36,7 @@ from ci_bot.contracts.scan import ScanFacts
 WorkerRequest = AnyRequest
 WorkerAnswer = AnyAnswer
 
-Told = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
+AnswerWithReason = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
 
 # Memory, not meaning: a list of a million empty records is small as text and huge as objects.
 MOST_OBJECTS = 250_000
@@ -75,7 +75,7 @@ def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
     return _with_known_reason(answer)
 
 
-def _with_known_reason(document: Told) -> Told:
+def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
     changes: dict[str, Any] = {}
     if document.failure is not None:
         code = of_the_worker(document.failure.reason_code)
@@ -154,7 +154,7 @@ def _is_of(answer: ApplyDocument, asked: str) -> bool:
     if answer.plan_id is None:
         # Where prod is what the project makes of it there is no plan by now, so the worker repeats
         # the id that was asked for; of one that was given in short it does not know the whole.
-        return answer.result == "nothing_to_apply" and whole_id(asked, None) is None
+        return answer.result == "nothing_to_apply" and full_id(asked, None) is None
     return answer.plan_id.startswith(asked.lower())
 
 

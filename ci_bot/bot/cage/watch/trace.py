@@ -78,7 +78,7 @@ class TraceReader:
         return not self.programs.isdisjoint({"java", "spark-submit"})
 
 
-def asked_of(launch: Launch) -> dict[str, Any] | None:
+def trace_arguments(launch: Launch) -> dict[str, Any] | None:
     """What the bootstrap is told about the trace; None where nothing is to be traced."""
     if not launch.traced:
         return None

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from ci_bot.bot.decision.blame import reads_nothing_of
 from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, listed, risk, shown
+from ci_bot.bot.decision.risks import counted, listed, risk, short_name
 from ci_bot.contracts.documents.plan import Change, ColumnChange
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 
@@ -229,14 +229,14 @@ def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
 def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
     known = {
-        shown(f.model)
+        short_name(f.model)
         for f in facts.findings
         if f.rule == "forward-only-destructive" and f.model is not None
     }
     prod = facts.prod_plan
     if prod is not None:
         for model in prod.forward_only_schema_changes:
-            if shown(model) not in known:
+            if short_name(model) not in known:
                 yield risk(
                     "R05-forward-only-schema",
                     "high",

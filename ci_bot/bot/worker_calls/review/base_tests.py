@@ -61,10 +61,10 @@ def _on_base(
         return {}  # the base's own code broke its process; the pull request is not to blame
     if isinstance(answer, Failure):
         return {}
-    return _asked_for(answer, wanted)
+    return _requested_names(answer, wanted)
 
 
-def _asked_for(
+def _requested_names(
     answer: BaseTests, wanted: list[tuple[str, str]]
 ) -> dict[tuple[str | None, str], TestOnBase]:
     asked = {(path or None, name) for path, name in wanted}

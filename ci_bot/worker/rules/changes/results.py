@@ -99,7 +99,7 @@ def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         return
     old, new = (_totals(side.results) for side in pair.meanings)
     changed = [
-        f"{name} from {_told(old[name])} to {_told(new[name])}"
+        f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
     ]
@@ -125,7 +125,7 @@ def _totals(results: Mapping[str, tuple[str, ...]]) -> dict[str, Counter[str]]:
     }
 
 
-def _told(bag: Counter[str]) -> str:
+def _in_words(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 

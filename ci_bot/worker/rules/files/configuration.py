@@ -71,7 +71,7 @@ def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
 
 
 def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator[Observation]:
-    """One sight for all settings that do the same."""
+    """One observation for all settings that do the same."""
     alike: dict[SettingJudgement, list[Setting]] = {}
     for setting in settings:
         judgement = judged(setting[0].split("\x00"), setting[1], setting[2])

@@ -16,7 +16,7 @@ from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.queries import plain, short
-from ci_bot.worker.rules.statements import around
+from ci_bot.worker.rules.statements import place_of_text
 
 ADDED = rule("environment-statement", "A statement around every plan changes", "medium", "project")
 STILL_READ = rule("removed-model-read", "A removed model is still read", "blocker", "project")
@@ -35,7 +35,7 @@ def statements(inputs: RuleInputs) -> Iterator[Observation]:
     for when, sql, change in inputs.statements:
         if change == "unchanged" or (change == "added" and (when, sql[:200]) in told):
             continue
-        path, line = around(inputs, sql)
+        path, line = place_of_text(inputs, sql)
         shown = shortened(hide(sql), 200)
         yield Observation(
             ADDED,

@@ -22,7 +22,7 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 
 
 def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
-    """Credentials in lines that the change adds: one sight for each kind and file."""
+    """Credentials in lines that the change adds: one observation for each kind and file."""
     for path in inputs.changed_files or ():
         after = inputs.text_after(path) if is_read(path) else None
         if after is None:

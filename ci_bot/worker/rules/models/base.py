@@ -60,7 +60,7 @@ class ModelRule(Rule):
         raise NotImplementedError
 
     def check_model(self, model: Model) -> list[RuleViolation] | None:
-        """SQLMesh's way in: the same sights as violations with a range in the file."""
+        """SQLMesh's way in: the same observations as violations with a range in the file."""
         found = [
             self.violation(observation.evidence, violation_range=_range(model, observation))
             for observation in self.see(model)
@@ -84,7 +84,7 @@ class ModelRule(Rule):
         severity: Any = None,
         anchors: tuple[str, ...] = (),
     ) -> Observation:
-        """A sight of this rule on `model`."""
+        """An observation of this rule on `model`."""
         return Observation(self.spec, evidence, clears, severity, model, anchors)
 
 

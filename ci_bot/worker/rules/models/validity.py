@@ -83,7 +83,7 @@ class UndefinedVariable(ModelRule):
         asked: list[str] = []
         if model.is_sql:
             query = self.query(model)
-            asked = _asked(query) if query is not None else []
+            asked = _required_variables(query) if query is not None else []
         elif model.is_python:
             payloads = "\n".join(item.payload for item in model.python_env.values())
             asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
@@ -98,7 +98,7 @@ class UndefinedVariable(ModelRule):
             )
 
 
-def _asked(query: Query) -> list[str]:
+def _required_variables(query: Query) -> list[str]:
     """Names in calls of @VAR that give no default."""
     calls = [call.this for call in query.written_tree.all(d.MacroFunc)]
     return [
