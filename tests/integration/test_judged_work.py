@@ -22,7 +22,7 @@ from ci_bot.worker.plan import describe, first_build, planning, prod_plan
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.process.clock import Clock
-from ci_bot.worker.project import baseline, opening
+from ci_bot.worker.project import baseline
 from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.records import history
 from ci_bot.worker.words import times
@@ -125,7 +125,9 @@ class Seen:
 
     @property
     def plan_id(self) -> str:
-        identity = planning.identity_of(self.context, self.planned, state_schema_version=1)
+        identity = planning.identity_of(
+            self.context, self.planned, state_schema_version=1, repository=Path("/nowhere")
+        )
         return identity.plan_id()
 
     def executed(self) -> dict[str, int]:
@@ -161,8 +163,13 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
     ]
     scratch.mkdir()
     clock = Clock()
-    state, _ = baseline.state_from_base(*places, clock=clock, execution=times.milliseconds(UNTIL))
-    found = opening.open_on_state(places[1], state, clock=clock, on_spark_start=lambda: None)
+    found = baseline.open_on_base(
+        places[1],
+        places[0],
+        execution=times.milliseconds(UNTIL),
+        clock=clock,
+        on_spark_start=lambda: None,
+    )
     try:
         planned = planning.plan_against_prod(found.context, wished)
         assert planned is not None

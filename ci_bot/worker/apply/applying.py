@@ -81,6 +81,7 @@ def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
     opened = opening.open_project(
         place_of(request, request.projects),
         write=True,
+        only_spark=True,
         clock=ports.clock,
         on_spark_start=ports.on_spark_start,
     )

@@ -163,11 +163,15 @@ def open_project(
     write: bool,
     clock: Clock,
     on_spark_start: Callable[[], None],
+    only_spark: bool = False,
 ) -> OpenProject:
     """Opens a project against its own state.
 
     Where the state is empty, an empty throw-away state takes its place, and nothing is created in
     the project's own (`baseline` is "empty").
+
+    Args:
+        only_spark: Whether a gateway of another engine is refused, before anything is opened.
 
     Raises:
         BadInput, Refused: see `configure`, `new_context` and `open_state`.
@@ -177,7 +181,7 @@ def open_project(
         read_only_environment()
     configs, starts = configure(place, on_spark_start, clock=clock)
     context = new_context(configs, place)
-    if write:
+    if only_spark:
         require_spark(context)
     with clock.phase("state"):
         state, facts = open_state(context, place, write=write)
