@@ -44,8 +44,11 @@ OWNER = "octo/shop"
 class OneJvm:
     """The parent's end. Methods raise AssertionError where the other end fails."""
 
-    def __init__(self, shop: Shop, process: subprocess.Popen[str], scratch: Path) -> None:
+    def __init__(
+        self, shop: Shop, process: subprocess.Popen[str], scratch: Path, owner: str
+    ) -> None:
         self.shop = shop
+        self._owner = owner
         self._process = process
         self._scratch = scratch
         self._count = 0
@@ -131,7 +134,7 @@ class OneJvm:
         return {
             "projects": self.project_directories,
             "workplace": self.workplace,
-            "owner": Owner(name=OWNER, pr_number=int(environment.rpartition("_")[2])),
+            "owner": Owner(name=self._owner, pr_number=int(environment.rpartition("_")[2])),
         }
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
@@ -147,8 +150,8 @@ class OneJvm:
 
 
 @contextmanager
-def one_jvm(shop: Shop) -> Iterator[OneJvm]:
-    """A process that serves steps on a project until the block ends."""
+def one_jvm(shop: Shop, owner: str = OWNER) -> Iterator[OneJvm]:
+    """A process that serves steps on the project of a repository until the block ends."""
     with (
         tempfile.TemporaryDirectory(prefix="one-jvm-") as scratch,
         subprocess.Popen(
@@ -160,7 +163,7 @@ def one_jvm(shop: Shop) -> Iterator[OneJvm]:
         ) as process,
     ):
         try:
-            yield OneJvm(shop, process, Path(scratch))
+            yield OneJvm(shop, process, Path(scratch), owner)
         finally:
             process.kill()
 
@@ -168,7 +171,7 @@ def one_jvm(shop: Shop) -> Iterator[OneJvm]:
 class _Serving:
     """The other end: what a step does. It stands in for the worker's channel, too."""
 
-    asked = False
+    requested = False
 
     def __init__(self, project: Path) -> None:
         self._project = project

@@ -95,11 +95,13 @@ class _Parts:
         for found in _MEMBER.finditer(text):
             written = found["double"] or found["single"] or found["bare"] or ""
             inner = re.sub(r"\\(.)", r"\1", written)
-            if self._is_secret(found["name"], inner):
+            secret = self._is_secret(found["name"], inner)
+            if secret:
                 yield from (written, inner, unquote_plus(inner), inner.replace("''", "'"))
-            elif found["bare"] is None:
+            if found["bare"] is None and not secret:
                 yield from self.of(inner, depth)
-            elif "=" in inner and depth > 0:
+            elif found["bare"] and "=" in inner and depth > 0:
+                # `options=password=...`, which as a whole may look random by its password alone.
                 yield from self._in_lists(inner, depth - 1)
         for found in _BLANKS.finditer(text):
             if found[3]:

@@ -40,8 +40,8 @@ def worker(shop: Shop) -> Iterator[Client]:
     """A client whose environments are gone after the test."""
     used = client(shop)
     yield used
-    for number in (1, 2, 3, 4):
-        used.cleanup(f"pr_{number}")
+    for name in sorted(shop.not_cleaned_up()):
+        used.cleanup(name)
 
 
 def test_life__review_apply_review_cleanup_twice(shop: Shop, worker: Client) -> None:

@@ -12,9 +12,6 @@ import pytest
 
 from ci_bot.bot.comment import marker as markers
 from ci_bot.bot.terminal.local_sweep import sweep_locally
-from ci_bot.bot.worker_calls import apply as applying
-from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.contracts.documents.apply import ApplyDocument
 from tests.conftest import run_python
 from tests.github_standin import events, script
 from tests.github_standin.pull import Pull
@@ -22,8 +19,8 @@ from tests.github_standin.repo import Repo
 from tests.github_standin.standin import GitHubStandin
 from tests.in_process import Ran, RunnerMachine
 from tests.integration.test_review import ADD_ORDERS, state_rows
+from tests.one_jvm import one_jvm
 from tests.projects import Shop
-from tests.worker import Client, client
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.standin]
 
@@ -36,7 +33,6 @@ class Night:
 
     def __init__(self, standin: GitHubStandin, repo: Repo, shop: Shop, home: Path) -> None:
         self.standin, self.repo, self.shop = standin, repo, shop
-        self.worker: Client = client(shop)
         self.machine = RunnerMachine(
             api_url=standin.url,
             repository=repo.full_name,
@@ -49,15 +45,16 @@ class Night:
             repo.commit(f"feature-{number}", {"a": str(number)}, start="main")
             self.pulls[number] = repo.create_pull(f"feature-{number}", number=number)
 
-    def apply(self, number: int) -> None:
-        """Somebody applies the pull request's plan."""
-
-        def act(bench: WorkerClient) -> ApplyDocument:
-            mine = owner(self.repo.full_name, number=number)
-            return applying.apply(bench, environment=f"pr_{number}", owner=mine)
-
-        assert self.worker._with(act).result == "applied"
-        self.applied.append(number)
+    def apply(self, *numbers: int, notes: bool = False) -> None:
+        """Somebody applies the pull requests' plans. `notes`: and makes a table beside the views of
+        the first."""
+        with one_jvm(self.shop, owner=self.repo.full_name) as jvm:
+            for number in numbers:
+                assert jvm.apply(f"pr_{number}").result == "applied"
+                self.applied.append(number)
+            if notes:
+                schema = f"shop__pr_{numbers[0]}"
+                jvm.sql(f"CREATE TABLE {schema}.notes USING parquet AS SELECT 1 AS a")
 
     def sweep(self, **inputs: str) -> Ran:
         """sweep.yml on its schedule, on the default branch's checkout."""
@@ -74,14 +71,6 @@ class Night:
             for statement in statements:
                 connection.execute(statement)
 
-    def environments(self) -> set[str]:
-        """What SQLMesh's state records beside prod."""
-        with duckdb.connect(str(self.shop.state), read_only=True) as connection:
-            names = connection.execute(
-                "SELECT name FROM sqlmesh._environments WHERE name <> 'prod'"
-            ).fetchall()
-        return {name for (name,) in names}
-
     def comments(self, number: int) -> list[str]:
         return [str(each["body"]) for each in self.pulls[number].comments_by(BOT)]
 
@@ -96,8 +85,10 @@ class Night:
                     "UPDATE sqlmesh_ci_bot._environments SET document = "
                     f"replace(document, '{self.repo.full_name}', 'octo/shop')"
                 )
-        for name in self.environments():
-            self.worker.cleanup(name, claim=True)
+        if left := self.shop.environments():
+            with one_jvm(self.shop) as jvm:
+                for name in sorted(left):
+                    jvm.cleanup(name, claim=True)
 
 
 @pytest.fixture
@@ -117,10 +108,8 @@ def night(
 
 
 def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) -> None:
-    others = night.environments()  # a test of an apply with GitHub down leaves one
-    night.apply(41)
-    night.apply(42)
-    night.apply(43)
+    others = night.shop.environments()  # a test of an apply with GitHub down leaves one
+    night.apply(41, 42, 43)
     night.pulls[41].merge()
     night.pulls[42].close()
     # On the same state: another repository's environment, and one that SQLMesh made by itself.
@@ -160,6 +149,8 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
         "environment_prefix": "pr",
         "max_deletions": 20,
         "worker_env": "",
+        "python_path": (),
+        "timeout_minutes": 5,
     }
     assert sweep_locally(around, dry_run=True, **options) == 0
     assert "Sweep, dry run · 2 environments would be removed" in out.getvalue()
@@ -177,8 +168,8 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
     namespaces, rows_kept = night.sql("SHOW NAMESPACES", "SELECT COUNT(*) FROM shop__pr_43.revenue")
     assert {"shop__pr_41", "shop__pr_42"} & {row[0] for row in namespaces} == set()
     assert rows_kept == [["3"]]
-    assert night.environments() - others == {"pr_43", "pr_44", "pr_45"}
-    assert others <= night.environments()
+    assert night.shop.environments() - others == {"pr_43", "pr_44", "pr_45"}
+    assert others <= night.shop.environments()
     warned = ran.told("warning")
     assert len(warned) == 2
     assert "pr_41 is still there although pull request #41 is closed" in warned[0]
@@ -208,9 +199,7 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
 
 
 def test_sweep__that_cannot_finish_one_removes_the_others_and_is_exit_4(night: Night) -> None:
-    night.apply(41)
-    night.apply(42)
-    night.sql("CREATE TABLE shop__pr_41.notes USING parquet AS SELECT 1 AS a")
+    night.apply(41, 42, notes=True)
     night.pulls[41].close()
     night.pulls[42].close()
 

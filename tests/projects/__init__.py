@@ -143,6 +143,30 @@ class Shop:
     def warehouse(self) -> Path:
         return self.root / "warehouse"
 
+    def environments(self) -> set[str]:
+        """What SQLMesh's state records beside prod."""
+        return self._ask("SELECT name FROM sqlmesh._environments WHERE name <> 'prod'")
+
+    def not_cleaned_up(self) -> set[str]:
+        """The environments that SQLMesh's state or the ledger says are there, in whole or in part."""
+        from ci_bot.worker.records.ledger import REMOVED
+
+        has_ledger = self._ask(
+            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'sqlmesh_ci_bot' "
+            "AND table_name = '_environments'"
+        )
+        if not has_ledger:
+            return self.environments()
+        return self.environments() | self._ask(
+            f"SELECT name FROM sqlmesh_ci_bot._environments WHERE phase NOT IN {REMOVED}"
+        )
+
+    def _ask(self, query: str) -> set[str]:
+        import duckdb
+
+        with duckdb.connect(str(self.state), read_only=True) as connection:
+            return {name for (name,) in connection.execute(query).fetchall()}
+
     def write(self, path: str, text: str) -> Path:
         """Writes one file of the project; returns its path."""
         target = self.project / path

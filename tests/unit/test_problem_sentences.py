@@ -1,8 +1,25 @@
-"""What is left of an exception's text when a reader gets it."""
+"""What is left of an exception when a reader gets it: a sentence, a place, a next step."""
 
 from __future__ import annotations
 
-from ci_bot.worker.words.problems import MAX_LINES, sentence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_bot.contracts.base import Failure
+from ci_bot.errors import BadInput
+from ci_bot.worker.words.problems import (
+    MAX_LINES,
+    SPARK_IS_GONE,
+    MacroRefusedError,
+    cancelled,
+    failure_of,
+    place,
+    root_cause,
+    sentence,
+    speakable,
+)
 
 # As py4j gives it, shortened.
 PY4J = """\
@@ -38,3 +55,87 @@ def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
 
 def test_sentence__of_an_empty_message__is_the_name_of_the_exception() -> None:
     assert sentence(KeyError()) == "KeyError"
+
+
+REPOSITORY = Path("/checkout")
+
+
+def told(error: BaseException, **parts: Any) -> Failure:
+    return failure_of(error, stage="load", repository=REPOSITORY, **parts)
+
+
+def test_failure__of_our_own_error__keeps_its_words() -> None:
+    error = BadInput("No.", hint="Yes.", reason_code="bad_date", path="a.sql", line=3)
+    failure = told(error)
+    assert (failure.message, failure.hint, failure.reason_code) == ("No.", "Yes.", "bad_date")
+    assert (failure.path, failure.line, failure.exit_code) == ("a.sql", 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "line"),
+    [
+        ("Failed in '/checkout/models/a.sql': Line 12, Col: 9.", "models/a.sql", 12),
+        ("/checkout/config.yaml is wrong", "config.yaml", None),
+        ("'/elsewhere/models/a.sql' line 4", None, None),
+        ("nothing of a file", None, None),
+    ],
+)
+def test_place__is_a_file_of_the_repository_and_its_line(
+    message: str, path: str | None, line: int | None
+) -> None:
+    assert place(message, REPOSITORY, []) == (path, line)
+
+
+def test_place__prefers_the_file_that_the_exception_knows() -> None:
+    known = [REPOSITORY / "models/odd name.sql"]
+    assert place(f"{known[0]} line 7", REPOSITORY, known) == ("models/odd name.sql", 7)
+    outside = [Path("/elsewhere/b.sql")]
+    assert place("/elsewhere/b.sql", REPOSITORY, outside) == ("/elsewhere/b.sql", None)
+
+
+def test_failure__with_a_location__names_that_file_and_no_path_of_the_copy() -> None:
+    error = RuntimeError("Cannot read /checkout/models/a.sql")
+    error.location = REPOSITORY / "models/a.sql"  # type: ignore[attr-defined]
+    failure = told(error, exit_code=2)
+    assert failure.path == "models/a.sql"
+    assert "/checkout" not in failure.message
+    assert failure.reason_code == "bad_input"
+
+
+def test_failure__of_a_refused_macro__says_so_whatever_became_of_it() -> None:
+    refused = MacroRefusedError("it imports os")
+    failure = told(RuntimeError(f"Failed to load:\n{refused}\nand more"))
+    assert failure.message == str(refused)
+    assert "Do not load this branch elsewhere" in (failure.hint or "")
+
+
+def test_root_cause__is_the_first_of_the_chain_and_a_loop_ends() -> None:
+    first, last = ValueError("first"), RuntimeError("last")
+    last.__cause__ = KeyError("between")
+    last.__cause__.__context__ = first
+    assert root_cause(last) is first
+    last.__cause__.__suppress_context__ = True
+    assert root_cause(last) is last.__cause__
+    first.__context__ = first
+    assert root_cause(first) is first
+
+
+def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None:
+    code = compile(
+        "def call():\n    raise ConnectionRefusedError('111')", "java_gateway.py", "exec"
+    )
+    module: dict[str, Any] = {"__name__": "py4j.java_gateway"}
+    exec(code, module)  # noqa: S102 - a frame that is called as py4j's are
+    with pytest.raises(ConnectionError) as lost:
+        module["call"]()
+    assert sentence(lost.value) == SPARK_IS_GONE
+    assert sentence(ConnectionRefusedError("111")) == "111"
+
+
+def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
+    assert speakable("a\udcff.sql") == "a?.sql"
+
+
+def test_cancelled__says_what_and_that_it_goes_on() -> None:
+    failure = cancelled("apply")
+    assert (failure.exit_code, failure.message) == (130, "The apply was cancelled.")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import blame
-from ci_bot.bot.decision.blame import reads_nothing_of
+from ci_bot.bot.decision.blame import OTHERS_SHOWN, Blame, in_one, reads_nothing_of
 from ci_bot.contracts.base import Failure
 
 PARSE = "Failed to load model from file '{}':\n\n  Expecting ). Line 12, Col: 9."
@@ -105,3 +105,27 @@ def test_reads_nothing_of__only_where_every_file_is_prose(
     files: list[str] | None, nothing: bool
 ) -> None:
     assert reads_nothing_of(files) is nothing
+
+
+def test_in_one__of_a_single_failure__is_that_failure() -> None:
+    assert in_one(Blame((A,), ()), base_is_broken=False) == A
+
+
+def test_in_one__names_the_other_files_once_and_counts_the_rest() -> None:
+    others = [failed(f"models/x{number}.sql") for number in range(OTHERS_SHOWN + 2)]
+    told = in_one(Blame((A, *others, others[0], failed(None)), ()), base_is_broken=False).message
+    assert told.startswith(A.message)
+    assert "models/x0.sql, models/x1.sql" in told
+    assert told.endswith(" and 2 more.")
+    assert told.count("models/x0.sql") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "words"),
+    [
+        ((), "The base branch does not load either."),
+        ((B,), "does not load either; 1 of its failures are here unchanged."),
+    ],
+)
+def test_in_one__says_that_the_base_is_broken_too(old: tuple[Failure, ...], words: str) -> None:
+    assert in_one(Blame((A,), old), base_is_broken=True).message.endswith(words)

@@ -1,0 +1,93 @@
+"""Dates as users type them, and how reports write moments and models."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ci_bot.errors import BadInput
+from ci_bot.worker.words import times
+from ci_bot.worker.words.names import Names
+
+DAY = 86_400_000
+# 2024-02-01, a Thursday, half past ten.
+NOW = 1_706_783_400_000
+MIDNIGHT = NOW - 10 * 3_600_000 - 30 * 60_000
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (MIDNIGHT, "2024-02-01T00:00:00Z"),
+        (NOW + 7, "2024-02-01T10:30:00.007000Z"),
+        ("2024-02-01 12:00:00+02:00", "2024-02-01T10:00:00Z"),
+        (datetime(2024, 2, 1, 5, tzinfo=UTC), "2024-02-01T05:00:00Z"),
+    ],
+)
+def test_iso__is_utc_with_a_fraction_only_where_there_is_one(moment: object, text: str) -> None:
+    assert times.iso(moment) == text
+
+
+def test_start_of_day__is_the_midnight_at_or_before() -> None:
+    assert times.start_of_day(NOW) == MIDNIGHT
+    assert times.start_of_day(MIDNIGHT) == MIDNIGHT
+    assert times.milliseconds("2024-02-01") == MIDNIGHT
+    assert abs(times.now_milliseconds() - datetime.now(UTC).timestamp() * 1000) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        # A day is that whole day: from its midnight to the next.
+        ("2024-02-01", MIDNIGHT, MIDNIGHT + DAY),
+        ("2024-02-01 10:30:00", NOW, NOW),
+        # So do words that count days: SQLMesh takes the midnight for them.
+        ("1 week ago", MIDNIGHT - 7 * DAY, MIDNIGHT - 7 * DAY),
+    ],
+)
+def test_parse__of_what_a_user_typed(text: str, start: int, end: int) -> None:
+    assert times.parse_start(text, relative_to=NOW) == start
+    assert times.parse_end(text, relative_to=NOW) == end
+    times.check_preview_start(text, relative_to=NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("soon", "which is not a date"),
+        ("2024-02-30T99", "which is not a date"),
+        ("0201-01-01", "which is none of the years 1900 to 2200"),
+        ("2201-01-01", "which is none of the years 1900 to 2200"),
+    ],
+)
+def test_parse__of_what_is_no_date__names_the_input_and_what_to_write(text: str, why: str) -> None:
+    with pytest.raises(BadInput) as start:
+        times.parse_start(text, relative_to=NOW)
+    with pytest.raises(BadInput) as end:
+        times.parse_end(text, relative_to=NOW)
+    with pytest.raises(BadInput) as preview:
+        times.check_preview_start(text, relative_to=NOW)
+
+    assert why in start.value.message
+    assert [str(found.value.message).split("`")[1] for found in (start, end, preview)] == [
+        "start",
+        "end",
+        "preview-start",
+    ]
+    assert {found.value.reason_code for found in (start, end, preview)} == {"bad_date"}
+    assert "2024-01-31" in (start.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("catalog", "fqn", "shown"),
+    [
+        ("spark_catalog", '"spark_catalog"."shop"."orders"', "shop.orders"),
+        ("spark_catalog", '"lake"."shop"."orders"', "lake.shop.orders"),
+        (None, '"shop"."orders"', "shop.orders"),
+    ],
+)
+def test_names__are_short_where_the_catalog_is_the_default(
+    catalog: str | None, fqn: str, shown: str
+) -> None:
+    assert Names(catalog, "spark").of(fqn) == shown
