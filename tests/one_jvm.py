@@ -168,7 +168,7 @@ def one_jvm(shop: Shop) -> Iterator[OneJvm]:
 class _Serving:
     """The other end: what a step does. It stands in for the worker's channel, too."""
 
-    asked = False
+    requested = False
 
     def __init__(self, project: Path) -> None:
         self._project = project
