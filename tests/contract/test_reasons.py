@@ -43,6 +43,10 @@ def said_in(path: Path) -> Iterator[str]:
                     yield part.value
 
 
+# A program of its own beside the worker: it answers no request, and the demo tells its end.
+DEMO = ROOT / "worker" / "demo"
+
+
 def said(*parts: str) -> set[str]:
     found: set[str] = set()
     for part in parts:
@@ -52,17 +56,22 @@ def said(*parts: str) -> set[str]:
     return found
 
 
+def said_in_answers() -> set[str]:
+    files = [path for path in (ROOT / "worker").rglob("*.py") if DEMO not in path.parents]
+    return said("contracts/environment.py").union(*map(said_in, files))
+
+
 def test_reasons__of_the_worker_are_those_that_it_says() -> None:
     """`errors` holds the words of the classes that both processes raise."""
     both = {"failed", "bad_input", "refused", "incomplete", "cancelled"}
-    assert said("worker", "contracts/environment.py") | both == {
+    assert said_in_answers() | both == {
         *reasons.OF_THE_WORKER,
         *reasons.RESULTS,
     }
 
 
 def test_reasons__of_the_bot_are_those_that_it_says() -> None:
-    everything = said(".") - said("worker", "contracts/environment.py")
+    everything = said(".") - said_in_answers()
     shared = set(reasons.OF_THE_WORKER)
     assert everything - shared == set(reasons.OF_THE_BOT)
 
