@@ -45,6 +45,7 @@ def examine(project: Path, home: Path, **variables: str) -> tuple[int, dict[str,
     machine = RunnerMachine(api_url="", repository="", token="", home=home)
     around, out = machine.surroundings(variables)
     options: dict[str, Any] = {"projects": (str(project),), "gateway": None, "worker_env": ""}
+    options = {"python_path": (), "timeout_minutes": 5, **options}
     code = doctor_locally(around, form="json", **options)
     document = json.loads(out.getvalue())
     checks = {check["name"]: check for check in document["checks"]}
@@ -198,7 +199,9 @@ def test_doctor__shows_no_password_of_the_environment(tmp_path: Path) -> None:
         around,
         projects=(str(shop.project),),
         gateway=None,
+        python_path=(),
         worker_env="STATE_PASSWORD",
+        timeout_minutes=5,
         form="terminal",
     )
     shown = out.getvalue()
