@@ -68,8 +68,8 @@ def blame(
 
 def in_one(found: Blame, *, base_is_broken: bool) -> Failure:
     """The first of the pull request's own failures, with the names of the others."""
-    first = found.new[0]
-    also = sorted({failure.path for failure in found.new[1:] if failure.path} - {first.path})
+    first, *others = sorted(found.new, key=_rank)
+    also = sorted({failure.path for failure in others if failure.path} - {first.path})
     lines = [first.message]
     if also:
         rest = f" and {len(also) - OTHERS_SHOWN} more" if len(also) > OTHERS_SHOWN else ""
@@ -92,6 +92,12 @@ def _is_prose(path: str) -> bool:
         or bool(_PROSE_NAMES.match(file.name))
         or file.parts[0] in _PROSE_DIRECTORIES
     )
+
+
+def _rank(failure: Failure) -> tuple[bool, bool, str, int]:
+    """What others may follow from comes first, then by place: chance decides what is met first."""
+    path = failure.path or ""
+    return failure.stage != "configuration", path.endswith(".sql"), path, failure.line or 0
 
 
 def _cause(failure: Failure) -> str:
