@@ -94,10 +94,11 @@ def _is_prose(path: str) -> bool:
     )
 
 
-def _rank(failure: Failure) -> tuple[bool, bool, str, int]:
+def _rank(failure: Failure) -> tuple[bool, bool, bool, str, int]:
     """What others may follow from comes first, then by place: chance decides what is met first."""
     path = failure.path or ""
-    return failure.stage != "configuration", path.endswith(".sql"), path, failure.line or 0
+    late = failure.stage != "configuration"
+    return late, not path, path.endswith(".sql"), path, failure.line or 0
 
 
 def _cause(failure: Failure) -> str:
