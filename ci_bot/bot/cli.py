@@ -378,11 +378,9 @@ def _without_secrets(text: str) -> str:
     """`text` without what the environment holds secret; for what is said past all documents."""
     from ci_bot.bot.cage.variables import redactor_of
     from ci_bot.bot.trigger.inputs import env_name
-    from ci_bot.machine import of_this_process
 
-    environ = of_this_process().environ
-    worker_env = environ.get(env_name("worker-env"), "")
-    return redactor_of(environ, worker_env=worker_env).redact(text)
+    worker_env = os.environ.get(env_name("worker-env"), "")
+    return redactor_of(os.environ, worker_env=worker_env).redact(text)
 
 
 def _crash(error: BaseException | None) -> None:

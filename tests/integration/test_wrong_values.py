@@ -82,7 +82,11 @@ WRONG = {
         "Swap the dates",
     ),
     "no directory": (("review", "--project", "nope"), "`nope` does not exist", "SQLMesh project"),
-    "a base that is not named": ((*REVIEW, "--baseline", "base-branch"), "none is named", "main"),
+    "a base that is not named": (
+        (*REVIEW, "--baseline", "base-branch"),
+        "names none",
+        "origin/main",
+    ),
     "a base outside of git": ((*REVIEW, "--base-ref", "main"), "'main' names nothing", "commit"),
 }
 

@@ -69,11 +69,15 @@ class Workspace:
         )
 
     def places(self) -> Places:
-        """What its directories are called in texts for people."""
+        """What its directories are called in texts for people.
+
+        On a laptop the repository is the user's own, and its path says more than a dot.
+        """
+        private = {} if self.identity is None else {self.repository: ""}
         return Places(
             {
                 self.root: "",
-                self.repository: "",
+                **private,
                 self.overlay: "",
                 self.base: ON_THE_BASE_BRANCH,
                 self.before: ON_THE_BASE_BRANCH,
