@@ -64,6 +64,8 @@ class OneJvm:
 
     def cleanup(self, environment: str, **fields: Any) -> CleanupDocument:
         place = self._place(environment)
+        if fields.get("claim"):
+            place["owner"] = Owner(name=self._owner)  # only a person can claim, and no workflow
         answer = self.ask(CleanupRequest(environment=environment, **place, **fields))
         assert isinstance(answer, CleanupDocument), answer
         return answer

@@ -194,6 +194,21 @@ def test_decide__a_snapshot_whose_tables_are_not_known_keeps_its_row_and_what_it
     assert why(decision) == {TABLE: rules.SHARED, PREVIEW: rules.SHARED}
 
 
+def test_decide__a_preview_stays_for_its_reader_though_the_ledger_knows_it_by_another_version() -> (
+    None
+):
+    # Ours was pushed again, and its preview is the one that another environment reads by now.
+    again = stored(dev_version="9")
+    known = facts(
+        again,
+        recorded=("p.revenue__9__dev",),
+        references={"dev": [use(identifier="1", dev_version="9")]},
+    )
+    decision = decide(known)
+    assert decision.drop == []
+    assert why(decision) == {"p.revenue__9__dev": "dev reads it"}
+
+
 def test_decide__what_another_environment_made_first_stays() -> None:
     not_ours = REVENUE.model_copy(update={"ours": False})
     decision = decide(facts(), row(not_ours))

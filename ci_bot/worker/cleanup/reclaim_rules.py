@@ -307,9 +307,11 @@ def _owners(table: str, row: LedgerRow, facts: TableFacts) -> list[tuple[LedgerS
     """The recorded snapshots that a table belongs to, and whether it is their preview.
 
     SQLMesh says so for snapshots that are in the state; for the others its default naming does
-    (`table_name`: `<model>__<version>`, and `__dev` behind it for a preview).
+    (`table_name`: `<model>__<version>`, and `__dev` behind it for a preview). One that has
+    been pushed again with other versions than were recorded is there with both.
     """
     found = []
+    pushed = {item.key: item for item in facts.rows}
     for item in row.snapshots:
         names = facts.names.get((item.name, item.identifier))
         if names is not None:
@@ -320,4 +322,11 @@ def _owners(table: str, row: LedgerRow, facts: TableFacts) -> list[tuple[LedgerS
             own = table.endswith(f"{model}__{item.version}")
         if preview or own:
             found.append((item, preview))
+            now = pushed.get((item.name, item.identifier))
+            if now is not None and (now.version, now.dev_version) != (
+                item.version,
+                item.dev_version,
+            ):
+                versions = {"version": now.version, "dev_version": now.dev_version}
+                found.append((item.model_copy(update=versions), preview))
     return found
