@@ -1,0 +1,10 @@
+AUDIT (
+  name nights_positive,
+  dialect spark
+);
+
+SELECT
+  *
+FROM @this_model
+WHERE
+  @column < 1
