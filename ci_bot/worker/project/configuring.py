@@ -23,6 +23,8 @@ from ci_bot.worker.project.directories import ProjectPlace, display_path, named
 from ci_bot.worker.words.causes import cause_of
 from ci_bot.worker.words.problems import LINE_NUMBER, sentence
 from ci_bot.worker.words.state_failures import missing_variables, unset_variables
+from ci_bot.worker.words.yaml_data import EndlessYamlError, NotYamlError
+from ci_bot.worker.words.yaml_data import read as read_yaml
 
 _NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
 
@@ -60,6 +62,7 @@ def configure(
             starts.append(clock.now())
             on_spark_start()
 
+    _check_endless(place)
     with clock.phase("configuration"):
         try:
             configs = read(place.projects)
@@ -70,6 +73,28 @@ def configure(
         compat.make_spark_lazy(configs, started)
         compat.prepare_configs(configs, place.cache_dir)
     return configs, starts
+
+
+def _check_endless(place: ProjectPlace) -> None:
+    """SQLMesh writes what it does not know into its message, with every alias written out.
+
+    Raises:
+        BadInput: a configuration is larger than any that could be meant.
+    """
+    for file in (path / name for path in place.projects for name in ALL_CONFIG_FILENAMES):
+        if file.suffix not in (".yaml", ".yml") or not file.is_file():
+            continue
+        try:
+            read_yaml(file.read_text(encoding="utf-8", errors="replace"))
+        except EndlessYamlError as error:
+            raise BadInput(
+                f"The SQLMesh configuration in {display_path(file, place)} is not valid: {error}.",
+                hint="Write it without aliases of aliases.",
+                reason_code="bad_config",
+                path=display_path(file, place),
+            ) from error
+        except NotYamlError:
+            continue  # Jinja, perhaps; SQLMesh says what is wrong with it
 
 
 def check_project_keys(configs: dict[Path, Any], paths: Sequence[str]) -> None:

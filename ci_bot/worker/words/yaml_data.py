@@ -17,6 +17,10 @@ class NotYamlError(Exception):
     """The text is no YAML, or is none that can be looked through."""
 
 
+class EndlessYamlError(NotYamlError):
+    """Its aliases make too much of it."""
+
+
 def read(text: str) -> Any:
     """The document.
 
@@ -26,7 +30,7 @@ def read(text: str) -> Any:
     try:
         document = YAML(typ="safe").load(text)
         if _size(document, {}) > MOST_NODES:
-            raise NotYamlError("it is too much with its aliases written out")
+            raise EndlessYamlError("it is too much with its aliases written out")
     except _ERRORS as error:
         raise NotYamlError(type(error).__name__) from error
     return document
