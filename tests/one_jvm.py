@@ -70,7 +70,7 @@ class OneJvm:
         assert isinstance(answer, CleanupDocument), answer
         return answer
 
-    # The two halves of a sweep, as the bot asks for them (`Bench`).
+    # The two halves of a sweep, as the bot asks for them (`WorkerClient`).
     gateway: str | None = None
 
     @property
@@ -84,6 +84,14 @@ class OneJvm:
         (here / "cache").mkdir(parents=True, mode=0o700)
         return Workplace(
             repository=str(self.shop.project), cache_dir=str(here / "cache"), scratch_dir=str(here)
+        )
+
+    def request(self, kind: Any, **fields: Any) -> Any:
+        return kind(
+            projects=self.project_directories,
+            gateway=self.gateway,
+            workplace=self.workplace,
+            **fields,
         )
 
     def environments(self, ask: ListRequest) -> EnvironmentList | Failure:
