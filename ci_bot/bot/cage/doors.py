@@ -14,14 +14,6 @@ from ci_bot.bot.cage.user import WRITE, Identity, may
 from ci_bot.errors import BadInput
 
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
-# The environment variables that name the runner's command files.
-COMMAND_FILES = (
-    "GITHUB_ENV",
-    "GITHUB_PATH",
-    "GITHUB_OUTPUT",
-    "GITHUB_STATE",
-    "GITHUB_STEP_SUMMARY",
-)
 
 
 def open_doors(paths: Iterable[Path], identity: Identity) -> list[Path]:

@@ -22,7 +22,7 @@ from ci_bot.worker.process import search_path
 from ci_bot.worker.process.aside import Aside
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.config_facts import ConfigFacts
-from ci_bot.worker.project.configuring import bad_configuration, new_context
+from ci_bot.worker.project.configuring import new_context, read_configuration
 from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load
 from ci_bot.worker.project.opening import OpenProject, open_without_state
@@ -161,11 +161,7 @@ def _load_base(
 
 
 def _opened(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
-    try:
-        configs = compat.read_configs_without_state(place.projects)
-    except (Exception, SystemExit) as error:
-        # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-        raise bad_configuration(error, place) from error
+    configs = read_configuration(place, compat.read_configs_without_state)
     compat.make_spark_lazy(configs, _never)
     compat.prepare_configs(configs, place.cache_dir)
     compat.ignore_files(configs, ignored)

@@ -62,17 +62,28 @@ def configure(
             starts.append(clock.now())
             on_spark_start()
 
-    _check_endless(place)
     with clock.phase("configuration"):
-        try:
-            configs = read(place.projects)
-        except (Exception, SystemExit) as error:
-            # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-            raise bad_configuration(error, place) from error
+        configs = read_configuration(place, read)
         check_project_keys(configs, [display_path(path, place) for path in configs])
         compat.make_spark_lazy(configs, started)
         compat.prepare_configs(configs, place.cache_dir)
     return configs, starts
+
+
+def read_configuration(
+    place: ProjectPlace, read: Callable[[Sequence[Path]], dict[Path, Config]]
+) -> dict[Path, Config]:
+    """The configurations of a tree's projects, by directory.
+
+    Raises:
+        BadInput: one is absent, broken, or larger than any that could be meant.
+    """
+    _check_endless(place)
+    try:
+        return read(place.projects)
+    except (Exception, SystemExit) as error:
+        # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
+        raise bad_configuration(error, place) from error
 
 
 def _check_endless(place: ProjectPlace) -> None:

@@ -40,7 +40,7 @@ def test_python_path__stands_before_what_the_user_has_set() -> None:
 
 
 def test_start__of_a_workflow_is_the_project_and_of_several_the_checkout() -> None:
-    root = Path("/work/repository")
+    root = Path("/somewhere/repository")
     assert start_directory(root, ["analytics"], user=None) == root / "analytics"
     assert start_directory(root, ["."], user=None) == root
     assert start_directory(root, ["a", "b"], user=None) == root
