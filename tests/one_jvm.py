@@ -202,7 +202,7 @@ class _Serving:
     def progress(self, phase: str, message: str, **_: Any) -> None:
         self._told.append(f"{phase}: {message}")
         if self._then and self._then[0][0] in self._told[-1]:
-            _, step, arguments = self._then.pop(0)
+            step, arguments = self._then.pop(0)[1:]
             getattr(self, step)(**arguments)
 
     def keep(self, document: Any) -> None:
@@ -217,7 +217,7 @@ class _Serving:
         self._told, self._kept = [], []
         request = REQUEST.validate_json(ask)
         try:
-            answer = perform(request, self, self, lambda _words: None)  # type: ignore[arg-type]
+            answer = perform(request, self, self, lambda _words: None)
         except Exception as error:
             answer = failed(error, request)
         return {"answer": answer.to_json(), "progress": self._told, "kept": self._kept}

@@ -90,7 +90,7 @@ def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float,
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args(arguments).rounds
     if os.geteuid() != 0:

@@ -36,7 +36,7 @@ def without(payload: dict[str, object], *keys: str) -> dict[str, object]:
     copy = dict(payload)
     first, *rest = keys
     if rest:
-        copy[first] = without(copy[first], *rest)  # type: ignore[arg-type]
+        copy[first] = without(copy[first], *rest)
     else:
         del copy[first]
     return copy
@@ -119,7 +119,7 @@ def test_bad_input__before_anything_is_done__is_one_message(
     )
     job = Job(
         wrong.event,
-        wrong.payload,  # type: ignore[arg-type]
+        wrong.payload,
         inputs=wrong.inputs,
         variables=wrong.variables,
         run_id=1,

@@ -113,7 +113,7 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
         assert not any(line.startswith("spark") for line in jvm.progress)
     swept = sweeping.sweep(
         jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
-    )  # type: ignore[arg-type]
+    )
 
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_1", "not_recorded")]
     assert "not recorded by this action" in sweep_to_terminal(swept.report())
@@ -179,7 +179,7 @@ def test_environment__that_was_made_anew_after_its_cleanup__is_somebody_elses(
     assert_not_ours(ask(jvm, ApplyRequest, "pr_4", 4), "pr_4")
     swept = sweeping.sweep(
         jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
-    )  # type: ignore[arg-type]
+    )
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_4", "not_recorded")]
     assert "shop__pr_4" in schemas(jvm)
 

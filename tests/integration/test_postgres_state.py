@@ -143,7 +143,7 @@ def test_review__with_the_server_out_of_reach__says_what_to_check(
     assert report.failure is not None
     assert report.failure.reason_code == "state_unreachable"
     assert report.failure.exit_code == 2
-    assert "worker-env" in (report.failure.hint or "")
+    assert "Check the `database`" in (report.failure.hint or "")
 
 
 def test_cleanup__with_the_state_gone_after_the_drops__is_exit_4_and_the_next_run_finishes(

@@ -108,7 +108,7 @@ def sweep(jvm: OneJvm, states: Mapping[int, PullState], **options: Any) -> sweep
     def ask_states(numbers: Collection[int]) -> Mapping[int, PullState]:
         return {number: states[number] for number in numbers}
 
-    return sweeping.sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)  # type: ignore[arg-type]
+    return sweeping.sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)
 
 
 def kept(document: CleanupDocument) -> dict[str, str]:

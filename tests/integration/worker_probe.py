@@ -37,8 +37,10 @@ def document(environment: str) -> CleanupDocument:
     )
 
 
-def found(ask: CleanupRequest, facts: Any) -> None:
-    Path(ask.workplace.scratch_dir, "found.json").write_text(json.dumps(facts), encoding="utf-8")
+def found(request: CleanupRequest, facts: Any) -> None:
+    Path(request.workplace.scratch_dir, "found.json").write_text(
+        json.dumps(facts), encoding="utf-8"
+    )
 
 
 def outcome(attempt: Callable[[], Any]) -> str:
@@ -58,14 +60,14 @@ def append_to(path: Path) -> int:
         return file.write("SOME=thing")
 
 
-def answer(channel: Channel, ask: CleanupRequest) -> None:
-    channel.answer(document(ask.environment))
+def answer(channel: Channel, request: CleanupRequest) -> None:
+    channel.answer(document(request.environment))
 
 
-def environment(channel: Channel, ask: CleanupRequest) -> None:
+def environment(channel: Channel, request: CleanupRequest) -> None:
     status = Path("/proc/self/status").read_text("ascii")
     found(
-        ask,
+        request,
         {
             "environ": dict(os.environ),
             "stdin": sys.stdin.read(),
@@ -80,10 +82,10 @@ def environment(channel: Channel, ask: CleanupRequest) -> None:
             "arguments": json.loads(os.environ.get("SPARK_PROBE", "{}")),
         },
     )
-    answer(channel, ask)
+    answer(channel, request)
 
 
-def break_out(channel: Channel, ask: CleanupRequest) -> None:
+def break_out(channel: Channel, request: CleanupRequest) -> None:
     """Everything a hostile project would try; `SPARK_PROBE` names the files to attack."""
     targets = json.loads(os.environ["SPARK_PROBE"])
     libc = ctypes.CDLL(None, use_errno=True)
@@ -108,26 +110,26 @@ def break_out(channel: Channel, ask: CleanupRequest) -> None:
     facts["list the run directory"] = outcome(lambda: list(Path(targets["root"]).iterdir()))
     facts["add to the run directory"] = outcome(lambda: Path(targets["root"], "x").touch())
     facts["new privileges"] = str(libc.prctl(39, 0, 0, 0, 0))
-    found(ask, facts)
-    answer(channel, ask)
+    found(request, facts)
+    answer(channel, request)
 
 
-def forge(channel: Channel, ask: CleanupRequest) -> None:
+def forge(channel: Channel, request: CleanupRequest) -> None:
     channel.answer(document("prod"))
 
 
-def raw(channel: Channel, ask: CleanupRequest) -> None:
+def raw(channel: Channel, request: CleanupRequest) -> None:
     """Writes the bytes in SPARK_PROBE straight into the answer's file."""
     os.write(int(sys.argv[2]), os.environ["SPARK_PROBE"].encode())
 
 
-def endless_answer(channel: Channel, ask: CleanupRequest) -> None:
+def endless_answer(channel: Channel, request: CleanupRequest) -> None:
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
         time.sleep(0.001)
 
 
-def talk(channel: Channel, ask: CleanupRequest) -> None:
+def talk(channel: Channel, request: CleanupRequest) -> None:
     sys.stdout.write("::add-mask::x\nplain")
     sys.stdout.flush()
     sys.stderr.write(" and ##[error]more\n")
@@ -135,47 +137,47 @@ def talk(channel: Channel, ask: CleanupRequest) -> None:
     os.write(1, b"\xff\xfe\n")
     channel.progress("apply", "batch 1", done=1, total=2, seconds=0.5)
     os.write(int(sys.argv[3]), b"not json\n")
-    channel.progress("apply", f"{os.environ['SPARK_PASSWORD']} {'x' * 10_000}", done=2, total=2)
+    channel.progress("apply", f"{os.environ['SPARK_PASSWORD']} {'x ' * 5_000}", done=2, total=2)
     channel.progress("", "\ud800 odd")
-    answer(channel, ask)
+    answer(channel, request)
 
 
-def mute(channel: Channel, ask: CleanupRequest) -> None:
+def mute(channel: Channel, request: CleanupRequest) -> None:
     """Closes its output and its progress, and goes on working."""
     for descriptor in (1, 2, int(sys.argv[3])):
         os.close(descriptor)
     time.sleep(0.5)
-    answer(channel, ask)
+    answer(channel, request)
 
 
-def flood(channel: Channel, ask: CleanupRequest) -> None:
+def flood(channel: Channel, request: CleanupRequest) -> None:
     for _ in range(300):
         os.write(1, b"noise\n" * 10_000)
     for number in range(12_000):
         channel.progress("apply", f"batch {number}")
-    answer(channel, ask)
+    answer(channel, request)
 
 
-def deaf(channel: Channel, ask: CleanupRequest) -> None:
+def deaf(channel: Channel, request: CleanupRequest) -> None:
     """Ignores every request to end, and so does its child in a session of its own."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _family(ask)
+    _family(request)
     channel.progress("apply", "deaf")
     _for_ever()
 
 
-def orphans(channel: Channel, ask: CleanupRequest) -> None:
+def orphans(channel: Channel, request: CleanupRequest) -> None:
     """Answers, ends, and leaves descendants behind that hold on to the pipes."""
-    _family(ask)
-    answer(channel, ask)
+    _family(request)
+    answer(channel, request)
 
 
-def polite(channel: Channel, ask: CleanupRequest) -> None:
+def polite(channel: Channel, request: CleanupRequest) -> None:
     """Ends when it is asked to, after it has said what it could."""
 
     def stop(_number: int, _frame: object) -> None:
-        answer(channel, ask)
+        answer(channel, request)
         os._exit(0)
 
     signal.signal(signal.SIGTERM, stop)
@@ -183,19 +185,19 @@ def polite(channel: Channel, ask: CleanupRequest) -> None:
     _for_ever()
 
 
-def crash(channel: Channel, ask: CleanupRequest) -> None:
+def crash(channel: Channel, request: CleanupRequest) -> None:
     raise RuntimeError("broken on purpose")
 
 
-def leave(channel: Channel, ask: CleanupRequest) -> None:
+def leave(channel: Channel, request: CleanupRequest) -> None:
     os._exit(0)
 
 
-def die(channel: Channel, ask: CleanupRequest) -> None:
+def die(channel: Channel, request: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def devour(channel: Channel, ask: CleanupRequest) -> None:
+def devour(channel: Channel, request: CleanupRequest) -> None:
     """A child takes the memory: the limit is for all of them."""
     child = os.fork()
     if child == 0:
@@ -205,17 +207,17 @@ def devour(channel: Channel, ask: CleanupRequest) -> None:
     os.waitpid(child, 0)
 
 
-def reserve(channel: Channel, ask: CleanupRequest) -> None:
+def reserve(channel: Channel, request: CleanupRequest) -> None:
     """Address space that is never touched, as a JVM reserves it, is no use of memory."""
     import mmap
 
     space = mmap.mmap(-1, 8 * 1024**3)
     time.sleep(1.2)
     space.close()
-    answer(channel, ask)
+    answer(channel, request)
 
 
-def fork_storm(channel: Channel, ask: CleanupRequest) -> None:
+def fork_storm(channel: Channel, request: CleanupRequest) -> None:
     """Processes that fork and end all the time; for a while only, should nobody stop them."""
     until = time.monotonic() + 15
     for _ in range(8):
@@ -226,12 +228,12 @@ def fork_storm(channel: Channel, ask: CleanupRequest) -> None:
                     os._exit(0)
                 time.sleep(0.001)
             os._exit(0)
-    found(ask, until)
+    found(request, until)
     channel.progress("apply", "storm")
     _for_ever()
 
 
-def fork_limit(channel: Channel, ask: CleanupRequest) -> None:
+def fork_limit(channel: Channel, request: CleanupRequest) -> None:
     children = 0
     try:
         while children < 500:
@@ -240,69 +242,73 @@ def fork_limit(channel: Channel, ask: CleanupRequest) -> None:
             children += 1
     except BlockingIOError:
         pass
-    found(ask, children)
-    answer(channel, ask)
+    found(request, children)
+    answer(channel, request)
 
 
-def cache(channel: Channel, ask: CleanupRequest) -> None:
+def cache(channel: Channel, request: CleanupRequest) -> None:
     """Puts files wherever it can write, and reports what it finds planted."""
-    for directory in (ask.workplace.cache_dir, ask.workplace.scratch_dir, ask.workplace.repository):
+    for directory in (
+        request.workplace.cache_dir,
+        request.workplace.scratch_dir,
+        request.workplace.repository,
+    ):
         Path(directory, "left-behind").write_text("pickle", encoding="utf-8")
-    found(ask, Path(ask.workplace.repository, ".cache").exists())
+    found(request, Path(request.workplace.repository, ".cache").exists())
     mode = os.environ.get("SPARK_PROBE")
     if mode == "hang":
         channel.progress("apply", "hanging")
         _for_ever()
     if mode == "crash":
         raise RuntimeError("broken on purpose")
-    answer(channel, ask)
+    answer(channel, request)
 
 
-def first_of_two(channel: Channel, ask: CleanupRequest) -> None:
+def first_of_two(channel: Channel, request: CleanupRequest) -> None:
     """Waits for the process beside this one, and says whether that had ended."""
     time.sleep(0.2)
     channel.wait()
-    ended = Path(ask.workplace.scratch_dir, "second").exists()
-    found(ask, {"ended": ended, "bounds": list(resource.getrlimit(resource.RLIMIT_CPU))})
-    answer(channel, ask)
+    ended = Path(request.workplace.scratch_dir, "second").exists()
+    found(request, {"ended": ended, "bounds": list(resource.getrlimit(resource.RLIMIT_CPU))})
+    answer(channel, request)
 
 
-def first_that_dies(channel: Channel, ask: CleanupRequest) -> None:
+def first_that_dies(channel: Channel, request: CleanupRequest) -> None:
     """Does not wait, and takes its whole process group with it."""
     os.killpg(0, signal.SIGKILL)
 
 
-def first_that_never_ends(channel: Channel, ask: CleanupRequest) -> None:
+def first_that_never_ends(channel: Channel, request: CleanupRequest) -> None:
     channel.wait()
     _for_ever()
 
 
-def second(channel: Channel, ask: CleanupRequest) -> None:
+def second(channel: Channel, request: CleanupRequest) -> None:
     time.sleep(1)
-    answer(channel, ask)
-    Path(ask.workplace.scratch_dir, "second").write_text(
+    answer(channel, request)
+    Path(request.workplace.scratch_dir, "second").write_text(
         json.dumps(resource.getrlimit(resource.RLIMIT_CPU)), encoding="utf-8"
     )
 
 
-def second_that_dies(channel: Channel, ask: CleanupRequest) -> None:
+def second_that_dies(channel: Channel, request: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def second_that_computes(channel: Channel, ask: CleanupRequest) -> None:
+def second_that_computes(channel: Channel, request: CleanupRequest) -> None:
     while True:
         pass
 
 
-def second_that_writes(channel: Channel, ask: CleanupRequest) -> None:
+def second_that_writes(channel: Channel, request: CleanupRequest) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
 
 
-def _family(ask: CleanupRequest) -> None:
+def _family(request: CleanupRequest) -> None:
     """A child, a grandchild in its own session, and an orphan of both; their pids go to a file."""
-    pids = Path(ask.workplace.scratch_dir, "pids")
+    pids = Path(request.workplace.scratch_dir, "pids")
     if os.fork() == 0:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -331,10 +337,10 @@ def _for_ever() -> None:
 
 def main() -> None:
     channel = Channel.from_arguments(sys.argv[1:])
-    ask = channel.ask()
-    assert isinstance(ask, CleanupRequest)
-    scenario: Scenario = globals()[str(ask.gateway)]
-    scenario(channel, ask)
+    request = channel.request()
+    assert isinstance(request, CleanupRequest)
+    scenario: Scenario = globals()[str(request.gateway)]
+    scenario(channel, request)
 
 
 if __name__ == "__main__":

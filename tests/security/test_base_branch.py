@@ -6,6 +6,7 @@ No JVM anywhere: the Spark project is only planned, and the one with data runs o
 from __future__ import annotations
 
 import tempfile
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, planning
 from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.process.clock import Clock
-from ci_bot.worker.project import baseline, opening
+from ci_bot.worker.project import baseline
 from ci_bot.worker.project.configuring import configure, new_context
 from ci_bot.worker.project.directories import ProjectPlace
+from ci_bot.worker.project.loading import load
 from ci_bot.worker.review.reviewing import ReviewPorts, open_for_review
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
@@ -98,7 +100,7 @@ def build_spark_prod(root: Path, directory: Path) -> None:
     state = compat.new_state_sync(context)
     state.migrate()
     compat.give_state(context, state)
-    opening.load(context, Clock())
+    load(context, nullcontext(), root)
     baseline.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
     context.close()
 

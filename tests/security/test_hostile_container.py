@@ -51,7 +51,7 @@ class WithSocket(Action):
     """A runner hands its Docker socket to every container action."""
 
     def _options(self, *given: object) -> list[str]:
-        options: list[str] = super()._options(*given)  # type: ignore[arg-type]
+        options: list[str] = super()._options(*given)
         return [*options, "--volume", f"{self.home}/docker.sock:/var/run/docker.sock"]
 
 

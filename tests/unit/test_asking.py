@@ -30,7 +30,7 @@ def ask(**changes: object) -> ApplyRequest:
         "environment": "pr_1",
         **changes,
     }
-    return ApplyRequest(**fields)  # type: ignore[arg-type]
+    return ApplyRequest(**fields)
 
 
 @pytest.mark.parametrize(

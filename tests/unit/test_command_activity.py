@@ -153,9 +153,9 @@ def desk_of(github: Memory) -> Publisher:
         summary=StepSummary(None),
         redactor=Redactor(),
         number=142,
-        github=github,  # type: ignore[arg-type]  # it serves what a command asks for
+        github=github,  # it serves what a command asks for
         sticky=Sticky(
-            github,  # type: ignore[arg-type]
+            github,
             number=142,
             key="analytics",
             monotonic=lambda: 0.0,
@@ -169,7 +169,7 @@ def give(github: Memory, line: comment_command.CommandLine, *, branch: str | Non
     asked = job.Command(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
-    return answer.command(asked, desk_of(github), github)  # type: ignore[arg-type]
+    return answer.command(asked, desk_of(github), github)
 
 
 def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:

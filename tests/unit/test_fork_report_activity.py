@@ -68,11 +68,11 @@ def left(report: Report, **changes: Any) -> bytes:
 
 
 def read(archive: bytes) -> Report:
-    return fork_report.read_report(ASKED, Forge(archive=archive))  # type: ignore[arg-type]
+    return fork_report.read_report(ASKED, Forge(archive=archive))
 
 
 def resolve(*pulls: PullRequest, asked: job.PostForkReport = ASKED) -> PullRequest:
-    return fork_report.resolve(asked, Forge(pulls=pulls))  # type: ignore[arg-type]
+    return fork_report.resolve(asked, Forge(pulls=pulls))
 
 
 def rewrite(report: Report, *, untouched: bool = False, pull: PullRequest = PULL) -> Report:
@@ -145,14 +145,14 @@ def test_read_report__of_any_bytes_is_refused_and_nothing_else(content: bytes) -
 
 def test_resolve__asks_for_head_branch_and_commit() -> None:
     forge = Forge()
-    assert fork_report.resolve(ASKED, forge) == PULL  # type: ignore[arg-type]
+    assert fork_report.resolve(ASKED, forge) == PULL
     assert forge.asked == [f"{HEAD} outsider:theirs"]
 
 
 def test_resolve__of_a_deleted_fork_asks_for_the_commit_alone() -> None:
     forge = Forge(pulls=[replace(PULL, head_repository=None)])
     asked = replace(ASKED, head_repository=None)
-    assert fork_report.resolve(asked, forge).number == PULL.number  # type: ignore[arg-type]
+    assert fork_report.resolve(asked, forge).number == PULL.number
     assert forge.asked == [f"{HEAD} None"]
 
 

@@ -88,7 +88,7 @@ MARKER = make_marker(
 
 def other(own: Report, artifact: bytes | Exception = b"", marker: Any = MARKER) -> Any:
     github = WithArtifact(artifact=artifact)
-    return other_plan(own, marker, desk_of(github), github)  # type: ignore[arg-type]
+    return other_plan(own, marker, desk_of(github), github)
 
 
 def test_other_plan__is_none_where_this_run_makes_the_same_plan() -> None:

@@ -103,7 +103,7 @@ def run(
             assert worker.removed == [], "a rescue is told before anything is removed"
 
     options = SweepOptions(owner="octo/shop", **changes)
-    return sweeping.sweep(worker, options, states, on_rescue)  # type: ignore[arg-type]
+    return sweeping.sweep(worker, options, states, on_rescue)
 
 
 def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
@@ -198,7 +198,8 @@ def test_sweep__that_finds_nothing_asks_github_nothing() -> None:
 
 
 def test_sweep__dry_run_names_and_leaves() -> None:
-    worker, heard = Worker([found(1), found(2)]), []
+    heard: list[Any] = []
+    worker = Worker([found(1), found(2)])
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), heard, dry_run=True)
     assert worker.asked == []
     assert heard == ["pr_1", "pr_2"]

@@ -137,7 +137,7 @@ def test_decision__one_more_risk_never_makes_it_milder(weights_in: list[str]) ->
     ],
 )
 def test_exit_code(decision: str, fail_on: str, code: int) -> None:
-    assert exit_code(decision, fail_on) == code  # type: ignore[arg-type]
+    assert exit_code(decision, fail_on) == code
 
 
 def test_listed__shows_the_first_and_counts_the_rest() -> None:

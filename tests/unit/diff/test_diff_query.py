@@ -22,7 +22,7 @@ NAMES = st.text(
 
 def query(columns: list[tuple[str, str]], keys: list[str], **options: object) -> DiffQuery:
     given = {"prod": "`p`", "pr": "`q`", "decimals": 3, "rows_per_key": 32} | options
-    return build(lay_out(columns, columns, keys), **given)  # type: ignore[arg-type]
+    return build(lay_out(columns, columns, keys), **given)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4, unique_by=str.lower))

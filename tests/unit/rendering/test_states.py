@@ -391,7 +391,7 @@ def test_state_failure__is_in_the_first_lines_of_comment_and_terminal() -> None:
     report = make_report(baseline="base-branch", state_failure=failure)
 
     for phase in ("planned", "no_changes"):
-        text = render_review(report, make_context(phase=phase)).text  # type: ignore[arg-type]
+        text = render_review(report, make_context(phase=phase)).text
         top = "\n".join(text.splitlines()[:8])
         assert "> **The state of `prod` was not read**" in top
         assert "Connection refused Check `host` and `port`." in top

@@ -11,6 +11,7 @@ from ci_bot.bot.comment.context import Condition, DisplayProgress, Override, Ref
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.comment.text import filters, templating
+from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.secrets.documents import redacted
 from tests.factories import make_apply, make_cleanup, make_context, make_report
@@ -126,8 +127,8 @@ def test_planned_comment__any_text_stays_inert_at_any_budget(budget: int | None,
 def test_comment__its_check_fails_when_an_escape_is_gone(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unescaped(text: str, *_: object) -> filters.SafeMarkdown:
-        return filters.SafeMarkdown(text)
+    def unescaped(text: str, *_: object) -> SafeMarkdown:
+        return SafeMarkdown(text)
 
     monkeypatch.setitem(filters.ESCAPES, name, unescaped)
     templating.environment.cache_clear()

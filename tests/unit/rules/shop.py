@@ -103,12 +103,12 @@ def edited(*edits: tuple[str, str, str], **more: object) -> RuleInputs:
         if old not in after[path]:
             raise AssertionError(f"{old!r} is not in {path}")
         after[path] = after[path].replace(old, new)
-    return change(FILES, after, **more)  # type: ignore[arg-type]
+    return change(FILES, after, **more)
 
 
 def added(text: str, path: str = "models/new.sql", **more: object) -> RuleInputs:
     """The shop with one more model."""
-    return change(FILES, {**FILES, path: text}, **more)  # type: ignore[arg-type]
+    return change(FILES, {**FILES, path: text}, **more)
 
 
 def without(*names: str) -> RuleInputs:

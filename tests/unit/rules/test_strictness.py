@@ -50,7 +50,8 @@ def test_queries__that_differ_in_more_than_a_condition_are_unknown(old: str, new
 
 
 def value(text: str) -> exp.Expression:
-    found: exp.Expression = parse_one(text)
+    found = parse_one(text)
+    assert isinstance(found, exp.Expression)
     return found
 
 
