@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def scene(github_standin: GitHubStandin, built_shop: Shop, tmp_path: Path) -> Scene:
+def scene(github_standin: GitHubStandin, built_shop: Shop, tmp_path: Path) -> Iterator[Scene]:
     """A repository whose prod was built on Spark, once for all tests of the session."""
-    return Scene(github_standin, built_shop, tmp_path)
+    scene = Scene(github_standin, built_shop, tmp_path)
+    yield scene
+    scene.end()

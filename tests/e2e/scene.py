@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import duckdb
 
 from ci_bot.bot.comment.marker import decode
 from ci_bot.contracts.documents.comment import Marker
@@ -20,6 +24,7 @@ from tests.github_standin.standin import GitHubStandin
 from tests.github_standin.state import Run
 from tests.projects import Shop
 
+REPOSITORY = Path(__file__).parents[2]
 BOT = "github-actions[bot]"
 PERMISSIONS = {"contents": "read", "pull-requests": "write", "actions": "read"}
 ARTIFACT = "ci-bot-report"
@@ -96,6 +101,27 @@ class Scene:
         self.git("checkout", "-q", "--detach", "main")
         self.git("merge", "-q", "--no-ff", "-m", f"Merge {branch} into main", branch)
         return self.git("rev-parse", "HEAD")
+
+    def end(self) -> None:
+        """Cleans up what applies left: the shop is shared, and its next repository is another."""
+        with duckdb.connect(str(self.shop.state)) as connection:
+            known = "SELECT 1 FROM information_schema.tables WHERE table_schema = 'sqlmesh_ci_bot'"
+            if not connection.execute(known).fetchall():
+                return
+            rows = connection.execute(
+                "SELECT name FROM sqlmesh_ci_bot._environments WHERE owner = ? AND phase NOT IN "
+                "('removed', 'reclaimable', 'reclaiming')",
+                [self.repo.full_name],
+            ).fetchall()
+        for (name,) in rows:
+            command = ["cleanup", "--project", str(self.shop.project), "--environment", name]
+            subprocess.run(
+                [sys.executable, "-m", "ci_bot", *command, "--claim"],
+                cwd=REPOSITORY,
+                check=True,
+                capture_output=True,
+                timeout=300,
+            )
 
     def open(
         self, branch: str, edit: Edit, *, number: int | None = None, draft: bool = False

@@ -20,7 +20,7 @@ OF_THE_WORKER = {"sqlmesh", "sqlglot", "pyspark", "py4j", "pandas", "duckdb"}
 OURS = {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONUTF8", "NO_COLOR", "TERM", "COLUMNS"}
 PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_", "WAREHOUSE_")
 # Set by SQLMesh and by the worker itself, after it was started.
-LATER = {"MAX_FORK_WORKERS", "PGOPTIONS"}
+LATER = {"MAX_FORK_WORKERS", "PGOPTIONS", "PYTHONDONTWRITEBYTECODE"}
 
 PROBE = """\
 import json

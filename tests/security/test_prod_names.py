@@ -13,7 +13,13 @@ import pytest
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.plan_identity import PlanFlags
-from ci_bot.contracts.messages import ApplyRequest, CleanupRequest, Owner, ReviewRequest
+from ci_bot.contracts.messages import (
+    ApplyRequest,
+    CleanupRequest,
+    FailedAnswer,
+    Owner,
+    ReviewRequest,
+)
 from tests.conftest import REPOSITORY
 from tests.worker import Client
 
@@ -43,7 +49,7 @@ def test_command__with_a_name_of_prod__is_refused(tmp_path: Path, activity: str,
     assert ended.returncode == 3, ended.stderr
     document = json.loads(ended.stdout)
     assert document["result"] == "refused"
-    assert document["environment"] == name
+    assert document["environment"] == name.strip()
     assert "Traceback" not in ended.stderr
     assert "defect" not in ended.stdout
 
@@ -77,7 +83,8 @@ def test_command__with_a_prefix_that_is_none__is_bad_input(tmp_path: Path, activ
     more = ["--environment", "pr_7"] if activity == "cleanup" else []
     ended = command(tmp_path, activity, "--environment-prefix", "PR", *more)
     assert ended.returncode == 2
-    assert "`PR` is no prefix" in ended.stderr
+    assert "`--environment-prefix` must be lower case" in ended.stderr
+    assert "got 'PR'" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -106,11 +113,13 @@ def test_worker__that_is_asked_for_it__opens_nothing(
             environment=name,
             **({} if activity == "cleanup" else {"flags": PlanFlags()}),
         )
-        return getattr(bench, activity)(request)
+        answered_by = getattr(bench, activity)
+        return answered_by(request, *([None] if activity == "review" else []))
 
     client = Client(tmp_path)
     failure = client._with(ask)
 
+    failure = failure.failure if isinstance(failure, FailedAnswer) else failure
     assert isinstance(failure, Failure), failure
     assert failure.exit_code == exit_code
     assert client.heard.progress == []
