@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.contracts.documents.report import Risk
+from ci_bot.contracts.rules import RuleSpec
 
 SEVERITIES: tuple[Severity, ...] = ("blocker", "high", "medium", "low", "info")
 EVIDENCE_LENGTH = 4_000
@@ -19,19 +20,23 @@ def rank(severity: Severity) -> int:
 
 
 def risk(
-    rule: str,
-    severity: Severity,
+    spec: RuleSpec,
     evidence: str,
     clears_when: str,
     *,
+    severity: Severity | None = None,
     model: str | None = None,
     path: str | None = None,
     line: int | None = None,
 ) -> Risk:
-    """A risk with its sentence cut to what the contract holds."""
+    """A risk of a rule, with its sentence cut to what the contract holds.
+
+    Args:
+        severity: one that the rule's page names; the rule's own without it.
+    """
     return Risk(
-        rule=rule,
-        severity=severity,
+        rule=spec.id,
+        severity=severity or spec.severity,
         model=model,
         path=path,
         line=line,

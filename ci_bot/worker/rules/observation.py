@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Finding, Severity
+from ci_bot.contracts.rules import RuleSpec
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.rules.registry import RuleSpec
 
 EVIDENCE_LENGTH = 1_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -10,28 +10,23 @@ from typing import Any, get_args
 
 from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.worker.project.config_facts import ConfigFacts
-from ci_bot.worker.rules.changes import CHANGE_RULES
-from ci_bot.worker.rules.changes.exposure import exposed_by
+from ci_bot.worker.rules.changes import CHANGE_RULES, NEW_MODEL_RULES
 from ci_bot.worker.rules.files import (
     FILE_RULES,
     MODEL_FILE_RULES,
     PROJECT_RULES,
     STATEMENT_FILE_RULES,
-    ProjectRule,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models import MODEL_RULES
-from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.models.base import MODEL_RULES, ProjectView
 from ci_bot.worker.rules.observation import Observation, finding
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import CRASHED
+from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.sql.queries import Queries
-from ci_bot.worker.rules.statements import statements
+from ci_bot.worker.rules.statements import STATEMENT_RULES
 
 MOST_OF_ONE_RULE = 1_000
-# Rules that the plan, with its real intervals and batches, answers better.
-_LEFT_TO_THE_PLAN = frozenset({"batch-size-missing"})
 
 
 def find(inputs: RuleInputs) -> list[Finding]:
@@ -93,7 +88,7 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     return [*(f for f in found if id(f) not in left_out), told]
 
 
-def _in_files(inputs: RuleInputs, rules: Sequence[ProjectRule]) -> Iterator[Observation]:
+def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[Observation]:
     for path in inputs.changed_files or ():
         alone = replace(inputs, changed_files=(path,))
         for rule in rules:
@@ -112,7 +107,7 @@ def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Obser
 def _all(inputs: RuleInputs) -> Iterator[Observation]:
     queries = Queries()
     yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
-    for observation in _project((statements,), inputs):
+    for observation in _project(STATEMENT_RULES, inputs):
         # Its silence would let a statement through that writes prod.
         crashed = observation.spec is CRASHED
         yield replace(observation, severity="high") if crashed else observation
@@ -148,8 +143,6 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
         queries=queries,
     )
     for rule_type in MODEL_RULES:
-        if rule_type.spec.id in _LEFT_TO_THE_PLAN:
-            continue
         new, old = rule_type(now), rule_type(then)
         for before, after in touched(inputs, changed):
             observations = list(_safely(partial(new.see, after), rule_type.spec.id, after))
@@ -162,11 +155,10 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
                     observation for observation in observations if observation.evidence not in known
                 ]
             yield from observations
-    for before, after in touched(inputs, changed):
-        if before is None:
-            yield from _safely(
-                partial(exposed_by, after, None, None, inputs), "personal-data-exposed", after
-            )
+    new_models = [after for before, after in touched(inputs, changed) if before is None]
+    for new_rule in NEW_MODEL_RULES:
+        for model in new_models:
+            yield from _safely(partial(new_rule, model, inputs), _name(new_rule), model)
 
 
 def _variables(config: ConfigFacts | None) -> frozenset[str] | None:

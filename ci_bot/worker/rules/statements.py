@@ -7,22 +7,21 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_statement
 from ci_bot.worker.rules.sql.queries import Queries
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.plan_statements import judge_models
 
-STATEMENT = rule(
-    "destructive-statement", "A statement destroys or writes data", "blocker", "change"
-)
-CODE = rule("code-in-sql", "SQL loads or runs a program", "blocker", "change")
-STANDING = rule(
-    "standing-statement", "A statement that prod has already writes elsewhere", "low", "change"
-)
+STATEMENT = rule("destructive-statement")
+CODE = rule("code-in-sql")
+STANDING = rule("standing-statement")
+
+STATEMENT_RULES = on_statement
 
 _CONFIGS = ("config.yaml", "config.yml", "config.py")
 _AROUND = ("before_all", "after_all")
@@ -39,6 +38,7 @@ def model_statements(model: Any) -> Iterator[tuple[str, str]]:
             yield when, item.sql
 
 
+@on_statement(STATEMENT, CODE, STANDING)
 def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """What the statements of changed models, and those around every plan, do to others."""
     for item in _judged(inputs):

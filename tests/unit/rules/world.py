@@ -13,6 +13,7 @@ from sqlmesh.core.audit import ModelAudit, load_audit
 from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_model
 
 from ci_bot.contracts.documents.plan import Finding
+from ci_bot.contracts.rules import RULES
 from ci_bot.worker.rules import RuleInputs, find, find_in_files
 
 ROOT = Path("/repository")
@@ -163,11 +164,17 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
-    """The findings, of one rule or of all; a crashed rule fails the test."""
+    """The findings, of one rule or of all.
+
+    A crashed rule fails the test, and so does a severity that the rule's page does not name.
+    """
     found = [*find(inputs), *find_in_files(inputs)]
     crashed = [item for item in found if item.rule == "rule-crashed"]
     if crashed:
         raise AssertionError(crashed)
+    unnamed = [item for item in found if item.severity not in RULES[item.rule].severities]
+    if unnamed:
+        raise AssertionError(unnamed)
     return [item for item in found if rule is None or item.rule == rule]
 
 

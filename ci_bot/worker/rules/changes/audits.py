@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.columns import known_types
 from ci_bot.worker.rules.sql.strictness import Strictness, compare_arguments, compare_queries
 
-REMOVED = rule("removed-audit", "An audit was removed", "high", "change")
-WEAKENED = rule("weakened-audit", "An audit was weakened", "high", "change")
+REMOVED = rule("removed-audit")
+WEAKENED = rule("weakened-audit")
 
 
 def _gone(pair: Pair) -> tuple[list[str], bool]:
@@ -41,6 +42,7 @@ def _gone(pair: Pair) -> tuple[list[str], bool]:
     return lost, blocking
 
 
+@on_change(REMOVED)
 def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """An audit that is attached no more."""
     lost, blocking = _gone(pair)
@@ -68,6 +70,7 @@ def _wider_keys(pair: Pair) -> set[str]:
     }
 
 
+@on_change(WEAKENED)
 def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """An audit that is attached and checks less, or stops nothing any more."""
     old, new = pair.promises

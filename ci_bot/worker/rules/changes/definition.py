@@ -6,23 +6,24 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.queries import outer
 
-KIND = rule("kind-changed", "The kind of the model changes", "high", "change")
-TIME_COLUMN = rule("time-column-changed", "The time column changes", "high", "change")
-UNIQUE_KEY = rule("unique-key-not-unique", "The new unique key may not be unique", "high", "change")
-START = rule("start-moved-later", "The history starts later", "high", "change")
-LOOKBACK = rule("lookback-removed", "Late data are looked for less", "high", "change")
-CRON = rule("cron-changed", "The schedule changes", "low", "change")
-DIALECT = rule("model-dialect-changed", "The model is read in another dialect", "high", "change")
-GATEWAY = rule("model-gateway-changed", "The model moves to another gateway", "high", "change")
-IGNORED = rule("lint-rules-ignored", "The model ignores more lint rules", "high", "change")
+KIND = rule("kind-changed")
+TIME_COLUMN = rule("time-column-changed")
+UNIQUE_KEY = rule("unique-key-not-unique")
+START = rule("start-moved-later")
+LOOKBACK = rule("lookback-removed")
+CRON = rule("cron-changed")
+DIALECT = rule("model-dialect-changed")
+GATEWAY = rule("model-gateway-changed")
+IGNORED = rule("lint-rules-ignored")
 
 _WEIGHTY = frozenset({"FULL", "VIEW"})
 SLOWER = 2
@@ -32,6 +33,7 @@ def _name(model: Any) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
+@on_change(KIND)
 def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Tables that become views, increments that become full builds, and back."""
     old, new = _name(pair.before), _name(pair.after)
@@ -52,6 +54,7 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
+@on_change(TIME_COLUMN)
 def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The column that intervals are deleted and written by."""
     old, new = pair.before.time_column, pair.after.time_column
@@ -77,6 +80,7 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(UNIQUE_KEY)
 def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Another key for the merge, without anything that proves it."""
     old = frozenset(column_names(pair.before.unique_key))
@@ -135,6 +139,7 @@ def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
     return bool(by_name) and by_name <= key
 
 
+@on_change(START)
 def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A start that moves forward leaves a hole where history was."""
     old, new = pair.before.start, pair.after.start
@@ -179,6 +184,7 @@ def _later(old: Any, new: Any) -> bool:
         return False
 
 
+@on_change(LOOKBACK)
 def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Intervals that are read once more for data that come late."""
     old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
@@ -192,6 +198,7 @@ def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(CRON)
 def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Another schedule: the same data at another time, or less often."""
     if pair.before.cron == pair.after.cron:
@@ -219,6 +226,7 @@ def _period(model: Any) -> float | None:
         return None
 
 
+@on_change(DIALECT, GATEWAY)
 def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The same text, read or run elsewhere."""
     # A changed default is one finding on the project, not one on each of its models.
@@ -246,6 +254,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(IGNORED)
 def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Lint rules that no longer look at this model."""
     # Stored models do not keep the setting, so only the file can say what is new.

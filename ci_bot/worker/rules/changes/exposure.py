@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.sql.personal import exposed
 from ci_bot.worker.rules.sql.queries import short
 
-GRANTS = rule("grants-changed", "Rights on the model change", "high", "change")
-PERSONAL = rule("personal-data-exposed", "Personal data reach a model", "high", "change")
+GRANTS = rule("grants-changed")
+PERSONAL = rule("personal-data-exposed")
 
 
+@on_change(GRANTS)
 def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Rights that are given or taken."""
     old, new = _rights(pair.before), _rights(pair.after)
@@ -38,9 +40,16 @@ def _rights(model: Any) -> set[tuple[str, str]]:
     return {(right, str(who)) for right, whom in config.items() for who in whom}
 
 
+@on_change(PERSONAL)
 def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns about people that the model did not show before."""
     yield from exposed_by(pair.after, pair.before, pair, inputs)
+
+
+@on_new_model(PERSONAL)
+def personal_data_of_new(model: Any, inputs: RuleInputs) -> Iterator[Observation]:
+    """Columns about people in a model that is new."""
+    yield from exposed_by(model, None, None, inputs)
 
 
 def exposed_by(

@@ -8,19 +8,16 @@ from typing import Any
 from sqlmesh.core.schema_diff import get_schema_differ
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 
-DESTRUCTIVE = rule(
-    "forward-only-destructive",
-    "A forward-only table loses or retypes columns",
-    "blocker",
-    "change",
-)
+DESTRUCTIVE = rule("forward-only-destructive")
 
 
+@on_change(DESTRUCTIVE)
 def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
     after = pair.after

@@ -6,18 +6,20 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.joining import fixed_columns, keys_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.canonical import Join, Meaning
 from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
 
-CHANGED = rule("join-changed", "A join changes", "high", "change")
-MULTIPLIES = rule("join-may-multiply", "A new join may multiply rows", "high", "change")
+CHANGED = rule("join-changed")
+MULTIPLIES = rule("join-may-multiply")
 
 
+@on_change(CHANGED)
 def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Joins of a partner that both versions have, on other conditions or in another way."""
     if pair.meanings is None:
@@ -73,6 +75,7 @@ def _short(target: str) -> str:
     return target if target.startswith("subquery") else short(target)
 
 
+@on_change(MULTIPLIES)
 def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """New joins whose condition does not fix one row of the partner."""
     if pair.meanings is None or pair.query_after is None:

@@ -9,19 +9,20 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
 from ci_bot.worker.rules.sql.queries import short
 from ci_bot.worker.rules.statements import model_statements
 
-RETYPED = rule("column-retyped", "A column gets another type", "high", "change")
-DIVISION = rule("division-changed", "A division means something else", "high", "change")
-AGGREGATE = rule("aggregate-changed", "A column is summed up otherwise", "high", "change")
-SAME = rule("same-result", "The text differs, the result is the same", "info", "change")
+RETYPED = rule("column-retyped")
+DIVISION = rule("division-changed")
+AGGREGATE = rule("aggregate-changed")
+SAME = rule("same-result")
 
 # As canonical texts write them: the parser's names of the functions.
 _AGGREGATE = re.compile(
@@ -31,6 +32,7 @@ _AGGREGATE = re.compile(
 )
 
 
+@on_change(RETYPED)
 def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Types that hold less than before, or something else."""
     old, new = types.known_types(pair.before), types.known_types(pair.after)
@@ -65,6 +67,7 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(DIVISION)
 def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Quotients that are cut to whole numbers or divide by something else."""
     if pair.meanings is None:
@@ -93,6 +96,7 @@ def _below(bag: Counter[str]) -> dict[str, int]:
     return {key: count for key, count in bag.items() if key.startswith("/")}
 
 
+@on_change(AGGREGATE)
 def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns that keep their name and sum up otherwise, here or in a CTE below."""
     if pair.meanings is None:
@@ -129,6 +133,7 @@ def _in_words(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 
+@on_change(SAME)
 def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A rewrite that is proven to give the same rows: names and order differ at most."""
     if pair.meanings is None or pair.same_query or not _same_frame(pair):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 
-FILTER = rule("filter-changed", "A filter was added, removed or changed", "high", "change")
-GRAIN = rule("grain-changed", "The grain of the model changes", "high", "change")
-DISTINCT = rule("distinct-changed", "DISTINCT was added or removed", "medium", "change")
-UNION = rule("union-changed", "A union treats equal rows otherwise", "high", "change")
+FILTER = rule("filter-changed")
+GRAIN = rule("grain-changed")
+DISTINCT = rule("distinct-changed")
+UNION = rule("union-changed")
 
 SHOWN = 200
 
 
+@on_change(FILTER)
 def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Conditions on rows, wherever in the query they stand; not those on the interval."""
     if pair.meanings is None:
@@ -43,6 +45,7 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
+@on_change(GRAIN)
 def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """What one row stands for."""
     told = ""
@@ -89,6 +92,7 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(DISTINCT)
 def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """DISTINCT that hides duplicates, or no longer removes them."""
     if pair.meanings is None:
@@ -121,6 +125,7 @@ def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(UNION)
 def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """UNION against UNION ALL, and branches that come or go."""
     if pair.meanings is None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.audits import column_names
 
-BATCH = rule("batch-size-removed", "The batches of a backfill grow", "medium", "change")
-GUARDS = rule("guard-removed", "A guard of the model is switched off", "high", "change")
-LAYOUT = rule("table-layout-changed", "The physical table is laid out anew", "medium", "change")
-MERGE = rule("merge-logic-changed", "The merge works otherwise", "high", "change")
+BATCH = rule("batch-size-removed")
+GUARDS = rule("guard-removed")
+LAYOUT = rule("table-layout-changed")
+MERGE = rule("merge-logic-changed")
 
 
+@on_change(BATCH)
 def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Batches that are gone or ten times larger."""
     old, new = pair.before.batch_size, pair.after.batch_size
@@ -33,6 +35,7 @@ def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(GUARDS)
 def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Settings that keep a table from being rebuilt, emptied or altered by mistake."""
     old, new = pair.before.kind, pair.after.kind
@@ -62,6 +65,7 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(LAYOUT)
 def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Partitions, clustering and formats: another table with the same rows."""
     if pair.before.kind.name != pair.after.kind.name:
@@ -99,6 +103,7 @@ def _texts(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 
+@on_change(MERGE)
 def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """WHEN MATCHED, merge filters, and validity settings of dimensions."""
     old, new = pair.before.kind, pair.after.kind

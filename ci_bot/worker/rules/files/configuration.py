@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.secrets.names import is_suspect
-from ci_bot.worker.rules.files.settings import SettingJudgement, judged
+from ci_bot.worker.rules.files.settings import SETTINGS, SettingJudgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.words.yaml_data import load
 
-SINGLE_WRITER = rule(
-    "single-writer-state", "A state for one writer, used by many", "medium", "project"
-)
+SINGLE_WRITER = rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -48,6 +47,7 @@ def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield "\x00".join(path), value
 
 
+@on_file(*SETTINGS)
 def changed(inputs: RuleInputs) -> Iterator[Observation]:
     """Every setting of a YAML file that differs, with what it does."""
     for path in inputs.changed_files or ():
@@ -105,6 +105,7 @@ def _shown(name: str, value: Any) -> str:
     return f"`{shortened(text, SHOWN)}`"
 
 
+@on_project(*SETTINGS)
 def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
     """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
@@ -122,6 +123,7 @@ def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
     yield from _observations(settings, path, text)
 
 
+@on_file(SINGLE_WRITER)
 def single_writer(inputs: RuleInputs) -> Iterator[Observation]:
     """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
     for path in inputs.changed_files or ():

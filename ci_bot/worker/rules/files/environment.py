@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
@@ -14,17 +15,18 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.sql.queries import plain, short
 from ci_bot.worker.rules.statements import place_of_text
 
-ADDED = rule("environment-statement", "A statement around every plan changes", "medium", "project")
-STILL_READ = rule("removed-model-read", "A removed model is still read", "blocker", "project")
-RENAMED = rule("model-renamed", "A model gets another name", "high", "project")
+ADDED = rule("environment-statement")
+STILL_READ = rule("removed-model-read")
+RENAMED = rule("model-renamed")
 
 _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
+@on_project(ADDED)
 def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """before_all and after_all: they run with every plan and run, in PR environments too."""
     told = {
@@ -46,6 +48,7 @@ def statements(inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
 def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
     """Audit files that no model has attached: SQLMesh runs them by themselves."""
     for path in inputs.changed_files or ():
@@ -88,6 +91,7 @@ def _heads(text: str | None) -> dict[str, str]:
     return found
 
 
+@on_project(STILL_READ)
 def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
     """Models that go while others still read them; SQLMesh refuses such a plan."""
     moved = {old for old, _ in renamed(inputs)}
@@ -106,6 +110,7 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
             )
 
 
+@on_project(RENAMED)
 def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
     """The same definition under another name: a removal and a full build."""
     pairs = [

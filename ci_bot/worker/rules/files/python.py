@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.clock import CurrentTime, RandomValue
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file
 from ci_bot.worker.rules.sql.python_code import (
     clock_calls_in,
     parse,
@@ -18,9 +19,10 @@ from ci_bot.worker.rules.sql.python_code import (
     side_effects_in,
 )
 
-SIDE_EFFECT = rule("macro-side-effect", "A macro does more than return SQL", "high", "project")
+SIDE_EFFECT = rule("macro-side-effect")
 
 
+@on_file(SIDE_EFFECT, CurrentTime.spec, RandomValue.spec)
 def macros(inputs: RuleInputs) -> Iterator[Observation]:
     """Changed macro files: each rule looks at what the change adds."""
     for path in inputs.changed_files or ():

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file_and_models
 
-NOT_UTF8 = rule("seed-not-utf8", "A seed is not UTF-8", "blocker", "project")
-BROKEN = rule("seed-broken", "A seed does not have the declared shape", "blocker", "project")
-TOO_LARGE = rule("seed-too-large", "A seed is too large for git", "high", "project")
-KEYS = rule("seed-keys-changed", "Keys of a seed are gone or repeated", "high", "project")
+NOT_UTF8 = rule("seed-not-utf8")
+BROKEN = rule("seed-broken")
+TOO_LARGE = rule("seed-too-large")
+KEYS = rule("seed-keys-changed")
 
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
@@ -81,6 +82,7 @@ def _normal(parts: tuple[str, ...]) -> list[str]:
     return found
 
 
+@on_file_and_models(NOT_UTF8)
 def readable(inputs: RuleInputs) -> Iterator[Observation]:
     """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
     for path, model in _seeds(inputs):
@@ -155,6 +157,7 @@ def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[l
         return None
 
 
+@on_file_and_models(TOO_LARGE, BROKEN)
 def contents(inputs: RuleInputs) -> Iterator[Observation]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
     for path, model in _seeds(inputs):
@@ -235,6 +238,7 @@ def _types(
                 break
 
 
+@on_file_and_models(KEYS)
 def keys(inputs: RuleInputs) -> Iterator[Observation]:
     """Keys that are repeated now, and keys that readers may still join on."""
     for path, model in _seeds(inputs):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
+from ci_bot.contracts.rules import Registry, RuleSpec
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import RuleSpec
 from ci_bot.worker.rules.sql.queries import Queries, Query, plain, short
 
 
@@ -22,13 +22,11 @@ class ProjectView:
     """What a rule may ask about the project around a model.
 
     Stands in for SQLMesh's context where there is none, and is made from one where there is.
-    `now` gives milliseconds since the epoch; without it rules that need the date stay quiet.
     """
 
     models: Mapping[str, Any]
     variables: frozenset[str] | None = None
     row_counts: Mapping[str, int] = field(default_factory=dict)
-    now: Callable[[], int] | None = None
     queries: Queries = field(default_factory=Queries)
 
     def get_model(self, fqn: str) -> Any:
@@ -88,17 +86,24 @@ class ModelRule(Rule):
         return Observation(self.spec, evidence, clears, severity, model, anchors)
 
 
+MODEL_RULES: Registry[type[ModelRule]] = Registry()
+Kind = TypeVar("Kind", bound=type[ModelRule])
+
+
+def on_model(kind: Kind) -> Kind:
+    """Enters a class as a rule on one model."""
+    MODEL_RULES(kind.spec)(kind)
+    return kind
+
+
 def _view(context: Any) -> ProjectView:
     """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
-    from sqlmesh.utils.date import now_timestamp
-
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
     variables = frozenset(name.lower() for name in getattr(config, "variables", {}) or {})
     return ProjectView(
         dict(models),
         variables=variables if config is not None else None,
-        now=lambda: int(now_timestamp()),
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.python_code import clock_calls, random_calls
 from ci_bot.worker.rules.sql.queries import Query
 
@@ -41,10 +41,11 @@ _RANDOM_NAMES = frozenset(
 )  # fmt: skip
 
 
+@on_model
 class CurrentTime(ModelRule):
     """A table that holds the clock cannot be computed again."""
 
-    spec = rule("current-time", "The model reads the clock", "high", "model")
+    spec = rule("current-time")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.is_python:
@@ -79,10 +80,11 @@ class CurrentTime(ModelRule):
         )
 
 
+@on_model
 class RandomValue(ModelRule):
     """Chance makes keys and groups that change with every run."""
 
-    spec = rule("random", "The model uses chance", "high", "model")
+    spec = rule("random")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.is_python:

@@ -8,20 +8,19 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 
 
+@on_model
 class ExternalUnregistered(ModelRule):
     """A table that SQLMesh does not know can change without any plan seeing it."""
 
-    spec = rule(
-        "external-unregistered", "A source table is not registered as external", "high", "model"
-    )
+    spec = rule("external-unregistered")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_external:
@@ -51,10 +50,11 @@ def _is_system(name: str) -> bool:
     return any(part in _SYSTEM_SCHEMAS for part in parts[:-1])
 
 
+@on_model
 class ExternalWithoutAudits(ModelRule):
     """The border of a project is where data should be checked first."""
 
-    spec = rule("external-without-audits", "An external model has no audits", "info", "model")
+    spec = rule("external-without-audits")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_external and not model.audits:
@@ -66,10 +66,11 @@ class ExternalWithoutAudits(ModelRule):
             )
 
 
+@on_model
 class SelectStar(ModelRule):
     """A star passes on whatever the source has today."""
 
-    spec = rule("select-star", "SELECT * reads a stored table", "medium", "model")
+    spec = rule("select-star")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -114,10 +115,11 @@ def _stored(item: Any, scope: Any) -> Iterator[str]:
             continue
 
 
+@on_model
 class UncastProjection(ModelRule):
     """A column whose type nobody can tell is whatever the engine makes of it."""
 
-    spec = rule("uncast-projection", "The type of a column cannot be told", "info", "model")
+    spec = rule("uncast-projection")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.is_sql or model.kind.is_external:

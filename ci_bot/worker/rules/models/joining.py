@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
 
@@ -63,10 +63,11 @@ def _has_joins(query: Query | None) -> bool:
     return query is not None and query.tree.has(exp.Join)
 
 
+@on_model
 class FanOutTotal(ModelRule):
     """A sum over rows that a join has multiplied counts them several times."""
 
-    spec = rule("fan-out-total", "A sum counts rows that a join multiplies", "high", "model")
+    spec = rule("fan-out-total")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -103,10 +104,11 @@ def _only_of_others(node: Any, alias: str) -> bool:
     return bool(tables) and "" not in tables and alias not in tables
 
 
+@on_model
 class HistoryJoin(ModelRule):
     """A dimension with history has a row for each version of a key."""
 
-    spec = rule("history-join", "A history is joined without its validity", "high", "model")
+    spec = rule("history-join")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -135,10 +137,11 @@ class HistoryJoin(ModelRule):
                     )
 
 
+@on_model
 class NotInNullable(ModelRule):
     """One NULL in the list, and NOT IN is never true."""
 
-    spec = rule("not-in-nullable", "NOT IN over a list that may hold NULL", "high", "model")
+    spec = rule("not-in-nullable")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule, is_table
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
 
 WIDE_KEY = 5
@@ -21,12 +21,11 @@ def grain_of(model: Any) -> list[frozenset[str]]:
     return [frozenset(column_names(grain)) for grain in model.grains]
 
 
+@on_model
 class UniqueKeyNoAudit(ModelRule):
     """A merge on a key that is not unique keeps an arbitrary row."""
 
-    spec = rule(
-        "unique-key-no-audit", "No audit proves that the unique key is unique", "medium", "model"
-    )
+    spec = rule("unique-key-no-audit")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key:
@@ -41,10 +40,11 @@ class UniqueKeyNoAudit(ModelRule):
             )
 
 
+@on_model
 class HighCardinalityKey(ModelRule):
     """A merge compares keys; some are slow to compare or never equal."""
 
-    spec = rule("high-cardinality-key", "The unique key makes a slow merge", "low", "model")
+    spec = rule("high-cardinality-key")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key:
@@ -76,10 +76,11 @@ class HighCardinalityKey(ModelRule):
             )
 
 
+@on_model
 class MissingGrain(ModelRule):
     """Without a grain no data diff can compare two versions of a table."""
 
-    spec = rule("missing-grain", "The model declares no grain", "low", "model")
+    spec = rule("missing-grain")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
@@ -93,10 +94,11 @@ class MissingGrain(ModelRule):
             )
 
 
+@on_model
 class MissingKeyAudit(ModelRule):
     """A key that nobody checks is a hope."""
 
-    spec = rule("missing-key-audit", "No audit watches the key", "low", "model")
+    spec = rule("missing-key-audit")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not is_table(model) or model.kind.is_symbolic:
@@ -121,15 +123,11 @@ class MissingKeyAudit(ModelRule):
                 )
 
 
+@on_model
 class MissingKeyColumn(ModelRule):
     """Audits, keys and partitions that name a column which the query does not return."""
 
-    spec = rule(
-        "missing-key-column",
-        "An audit or a property names a column that is not there",
-        "blocker",
-        "model",
-    )
+    spec = rule("missing-key-column")
 
     def see(self, model: Any) -> Iterator[Observation]:
         types = model.columns_to_types

@@ -9,19 +9,20 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
 _BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 
+@on_model
 class CrossJoin(ModelRule):
     """A join without a condition multiplies rows."""
 
-    spec = rule("cross-join", "Two tables are joined without a condition", "high", "model")
+    spec = rule("cross-join")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -108,10 +109,11 @@ def _shown(node: Any, scope: Any) -> str:
     return short(table_name(source)) if isinstance(source, exp.Table) else node.alias_or_name
 
 
+@on_model
 class LimitInModel(ModelRule):
     """LIMIT keeps arbitrary rows."""
 
-    spec = rule("limit-in-model", "A LIMIT was left in", "high", "model")
+    spec = rule("limit-in-model")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -136,10 +138,11 @@ class LimitInModel(ModelRule):
             )
 
 
+@on_model
 class UnboundedRecursion(ModelRule):
     """A recursion without a bound ends only if the data happen to have no cycle."""
 
-    spec = rule("unbounded-recursion", "Nothing bounds the recursion", "blocker", "model")
+    spec = rule("unbounded-recursion")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -217,12 +220,11 @@ def _stops(member: Any, name: str) -> bool:
     return False
 
 
+@on_model
 class UnionColumnOrder(ModelRule):
     """A union goes by position, not by name."""
 
-    spec = rule(
-        "union-column-order", "The branches of a union order columns differently", "high", "model"
-    )
+    spec = rule("union-column-order")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -248,10 +250,11 @@ def _named(side: Any) -> list[str]:
     return found if all(found) and "*" not in found else []
 
 
+@on_model
 class MissingColumn(ModelRule):
     """A column that no table of the query has."""
 
-    spec = rule("missing-column", "The query reads a column that is not there", "blocker", "model")
+    spec = rule("missing-column")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)

@@ -8,9 +8,9 @@ from typing import Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.canonical import conjuncts
 from ci_bot.worker.rules.sql.interval import (
     bounds_of,
@@ -42,10 +42,11 @@ def _roots(query: Query) -> list[Any]:
     return [query.scopes] if query.scopes is not None else []
 
 
+@on_model
 class TimeFilterMissing(ModelRule):
     """Every row of an incremental query has to come from its interval."""
 
-    spec = rule("time-filter-missing", "The query does not filter on its interval", "high", "model")
+    spec = rule("time-filter-missing")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not (query := self.query(model)):
@@ -87,12 +88,11 @@ class TimeFilterMissing(ModelRule):
         )
 
 
+@on_model
 class IntervalEdge(ModelRule):
     """start_ds and end_ds are both inside the interval."""
 
-    spec = rule(
-        "interval-edge-lost", "A filter leaves out an edge of the interval", "high", "model"
-    )
+    spec = rule("interval-edge-lost")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -122,15 +122,11 @@ def _day_macro(node: Any) -> str | None:
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 
 
+@on_model
 class TimeFilterWrongColumn(ModelRule):
     """The filter has to speak of the same time as the time column."""
 
-    spec = rule(
-        "time-filter-wrong-column",
-        "The filter on the interval is not on the time column",
-        "high",
-        "model",
-    )
+    spec = rule("time-filter-wrong-column")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not _is_time_range(model) or not (query := self.query(model)):
@@ -148,15 +144,11 @@ class TimeFilterWrongColumn(ModelRule):
             )
 
 
+@on_model
 class TimeColumnOutsideInterval(ModelRule):
     """A time column that is rounded or moved leaves the interval that it was read for."""
 
-    spec = rule(
-        "time-column-outside-interval",
-        "The time column is moved out of the interval",
-        "high",
-        "model",
-    )
+    spec = rule("time-column-outside-interval")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not _is_time_range(model) or not (query := self.query(model)):

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.interval import bounds_of, is_interval_predicate, mentions_interval
 from ci_bot.worker.rules.sql.queries import Query, origins, outer, selects
@@ -18,15 +18,11 @@ _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
+@on_model
 class WindowOverInterval(ModelRule):
     """A window sees only the rows of its interval."""
 
-    spec = rule(
-        "window-over-interval",
-        "A window function reaches beyond the interval",
-        "high",
-        "model",
-    )
+    spec = rule("window-over-interval")
 
     def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
@@ -96,15 +92,11 @@ def _rank_filters(query: Query) -> frozenset[str]:
     return frozenset(found)
 
 
+@on_model
 class AggregateOverInterval(ModelRule):
     """A merge replaces the stored total by the total of the last interval."""
 
-    spec = rule(
-        "aggregate-over-interval",
-        "A total is computed over one interval and replaces the stored one",
-        "high",
-        "model",
-    )
+    spec = rule("aggregate-over-interval")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key or not (query := self.query(model)):

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.queries import Query, outer
 
@@ -20,12 +20,11 @@ _PYTHON_VAR = re.compile(
 )
 
 
+@on_model
 class ScdValidity(ModelRule):
     """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
 
-    spec = rule(
-        "scd-validity", "Validity columns of an SCD type 2 model are in doubt", "high", "model"
-    )
+    spec = rule("scd-validity")
 
     def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
@@ -73,10 +72,11 @@ class ScdValidity(ModelRule):
                 )
 
 
+@on_model
 class UndefinedVariable(ModelRule):
     """A variable without a value and without a default is NULL."""
 
-    spec = rule("undefined-variable", "A variable is not defined anywhere", "high", "model")
+    spec = rule("undefined-variable")
 
     def see(self, model: Any) -> Iterator[Observation]:
         known = (self.project.variables or frozenset()) | _own_variables(model)

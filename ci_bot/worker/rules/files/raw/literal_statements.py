@@ -12,11 +12,13 @@ from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
+from ci_bot.worker.rules.registry import on_written_statement
 from ci_bot.worker.rules.statements import CODE, STATEMENT
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.raw import of_file
 
 
+@on_written_statement(CODE, STATEMENT)
 def written(inputs: RuleInputs) -> Iterator[Observation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():

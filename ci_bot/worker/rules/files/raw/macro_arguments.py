@@ -20,14 +20,15 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.compat.macro_code import objection
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file
 from ci_bot.worker.words.yaml_data import load
 
-PYTHON = rule("macro-runs-python", "SQL in a macro runs as Python", "blocker", "project")
+PYTHON = rule("macro-runs-python")
 
 _YAML = frozenset({".yaml", ".yml"})
 # `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
@@ -48,6 +49,7 @@ _DEEPEST = 3
 _MOST_PARTS = 20_000
 
 
+@on_file(PYTHON)
 def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
     """Arguments, in files that the change adds or edits, that hold more than SQL."""
     for path in inputs.changed_files or ():
