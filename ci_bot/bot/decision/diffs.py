@@ -33,6 +33,7 @@ def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
                     NOT_CHECKED,
                     f"Data diff: not compared. {diff.skipped_because or ''}".strip(),
                     "the model has a grain and both sides have data",
+                    subject="data diff",
                     model=diff.model,
                 )
             )
@@ -53,6 +54,7 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
             NOT_CHECKED,
             "Data diff: prod has no rows in the window, so nothing could be compared.",
             "prod has data in the window",
+            subject="data diff",
             model=diff.model,
         )
         return

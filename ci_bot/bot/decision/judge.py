@@ -50,10 +50,10 @@ def judge(
 
 
 def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
-    """One risk for each (rule, model, evidence): two sources may see the same thing."""
-    kept: dict[tuple[str, str | None, str | None, int | None, str], Risk] = {}
+    """One risk for each thing that a rule is about: two sources may see the same."""
+    kept: dict[tuple[str | None, ...], Risk] = {}
     for item in risks:
-        key = (item.rule, item.model, item.path, item.line, item.evidence)
+        key = (item.rule, item.model, item.path, item.subject)
         if key not in kept or rank(item.severity) < rank(kept[key].severity):
             kept[key] = item
     return list(kept.values())

@@ -25,6 +25,7 @@ def risk(
     clears_when: str,
     *,
     severity: Severity | None = None,
+    subject: str | None = None,
     model: str | None = None,
     path: str | None = None,
     line: int | None = None,
@@ -33,6 +34,7 @@ def risk(
 
     Args:
         severity: one that the rule's page names; the rule's own without it.
+        subject: what of the model, the file or the plan it is about; the whole of it without one.
     """
     return Risk(
         rule=spec.id,
@@ -40,6 +42,7 @@ def risk(
         model=model,
         path=path,
         line=line,
+        subject=subject[:EVIDENCE_LENGTH] if subject else None,
         evidence=evidence[:EVIDENCE_LENGTH],
         clears_when=clears_when[:EVIDENCE_LENGTH],
     )
@@ -63,7 +66,7 @@ def ordered(risks: Iterable[Risk]) -> list[Risk]:
             item.model or "",
             item.path or "",
             item.line or 0,
-            item.evidence,
+            item.subject or "",
         ),
     )
 

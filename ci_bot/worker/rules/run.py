@@ -19,7 +19,7 @@ from ci_bot.worker.rules.files import (
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.base import MODEL_RULES, ProjectView
-from ci_bot.worker.rules.observation import Observation, finding
+from ci_bot.worker.rules.observation import Observation, finding, new_since
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import CRASHED, ProjectRule
@@ -27,6 +27,8 @@ from ci_bot.worker.rules.sql.queries import Queries
 from ci_bot.worker.rules.statements import STATEMENT_RULES
 
 MOST_OF_ONE_RULE = 1_000
+# The severities, heaviest first.
+_WEIGHTS = get_args(Severity)
 
 
 def find(inputs: RuleInputs) -> list[Finding]:
@@ -35,7 +37,7 @@ def find(inputs: RuleInputs) -> list[Finding]:
     A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
     say by themselves is found by `find_in_files`.
     """
-    return _findings(_all(inputs), inputs)
+    return findings(observed(inputs), inputs)
 
 
 def find_in_files(inputs: RuleInputs) -> list[Finding]:
@@ -43,26 +45,29 @@ def find_in_files(inputs: RuleInputs) -> list[Finding]:
 
     A rule that fails on a file is a high finding: a credential in it might not have been seen.
     """
-    return _findings(_in_files(inputs, FILE_RULES), inputs)
+    return findings(observed_in_files(inputs), inputs)
 
 
 def find_without_plan(inputs: RuleInputs) -> list[Finding]:
     """What rules that read files and models find where no model is known."""
-    return _findings(_project(MODEL_FILE_RULES, inputs), inputs)
+    return findings(_project(MODEL_FILE_RULES, inputs), inputs)
 
 
 def find_in_statements(inputs: RuleInputs) -> list[Finding]:
     """What the statements in the changed files do, where nothing else can tell."""
-    return _findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
+    return findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
 
 
-def _findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
+def findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
+    """The observations with their places, each thing once, at its heaviest, in a stable order."""
     texts: dict[str, str | None] = {}
     found = [_placed(observation, inputs, texts) for observation in list(observations)]
-    unique = {(f.rule, f.model, f.path, f.line, f.evidence): f for f in found}
+    unique: dict[tuple[str | None, ...], Finding] = {}
+    for f in sorted(found, key=lambda f: _WEIGHTS.index(f.severity)):
+        unique.setdefault((f.rule, f.model, f.path, f.subject), f)
     every = sorted(
         unique.values(),
-        key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.evidence),
+        key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.subject or ""),
     )
     return [f for _, group in groupby(every, lambda f: f.rule) for f in _not_too_many(list(group))]
 
@@ -75,13 +80,13 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     """
     if len(found) <= MOST_OF_ONE_RULE:
         return found
-    weights = get_args(Severity)
-    heaviest = sorted(found, key=lambda f: weights.index(f.severity))
+    heaviest = sorted(found, key=lambda f: _WEIGHTS.index(f.severity))
     rest = heaviest[MOST_OF_ONE_RULE:]
     left_out = {id(f) for f in rest}
     told = Finding(
         rule=rest[0].rule,
         severity=rest[0].severity,
+        subject="not listed",
         evidence=f"{len(rest):,} more findings of this rule, not listed.",
         clears_when="the ones above are cleared first",
     )
@@ -104,7 +109,13 @@ def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Obser
         yield from _safely(partial(rule, inputs), _name(rule), None)
 
 
-def _all(inputs: RuleInputs) -> Iterator[Observation]:
+def observed_in_files(inputs: RuleInputs) -> Iterator[Observation]:
+    """What the rules see that need no more than the two versions of a file."""
+    yield from _in_files(inputs, FILE_RULES)
+
+
+def observed(inputs: RuleInputs) -> Iterator[Observation]:
+    """What all other rules see on a loaded project and its plan."""
     queries = Queries()
     yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
     for observation in _project(STATEMENT_RULES, inputs):
@@ -147,13 +158,8 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
         for before, after in touched(inputs, changed):
             observations = list(_safely(partial(new.see, after), rule_type.spec.id, after))
             if observations and before is not None:
-                known = {
-                    observation.evidence
-                    for observation in _safely(partial(old.see, before), rule_type.spec.id, before)
-                }
-                observations = [
-                    observation for observation in observations if observation.evidence not in known
-                ]
+                known = _safely(partial(old.see, before), rule_type.spec.id, before)
+                observations = new_since(known, observations)
             yield from observations
     new_models = [after for before, after in touched(inputs, changed) if before is None]
     for new_rule in NEW_MODEL_RULES:
@@ -181,6 +187,7 @@ def _safely(
                 f"{name} could not look at this: {type(error).__name__}.",
                 "nothing to do; please report it with the model's definition",
                 model=model,
+                subject=(name,),
             )
         ]
 

@@ -14,6 +14,7 @@ from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import on_statement
 from ci_bot.worker.rules.sql.queries import Queries
+from ci_bot.worker.statements.effects import display_name
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.plan_statements import judge_models
 
@@ -116,7 +117,18 @@ def _observation(
         anchors=anchors,
         path=path,
         line=line,
+        subject=subject_of(item),
     )
+
+
+def subject_of(item: JudgedEffect) -> tuple[str, ...]:
+    """Where the statement stands, what it does, and to what: not its words, and not ours."""
+    effect, statement = item.effect, item.statement
+    if effect.action == "unknown":
+        return statement.slot, effect.action, effect.kind, statement.source
+    target = display_name(effect.target) if effect.target is not None else ""
+    parts = (statement.slot, effect.action, effect.kind, effect.detail, target)
+    return tuple(part for part in parts if part)
 
 
 def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:

@@ -14,7 +14,8 @@ from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_m
 
 from ci_bot.contracts.documents.plan import Finding
 from ci_bot.contracts.rules import RULES
-from ci_bot.worker.rules import RuleInputs, find, find_in_files
+from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules.run import findings, observed, observed_in_files
 
 ROOT = Path("/repository")
 EXTERNAL: Mapping[str, Mapping[str, str]] = {
@@ -166,9 +167,20 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
     """The findings, of one rule or of all.
 
-    A crashed rule fails the test, and so does a severity that the rule's page does not name.
+    A crashed rule fails the test. So does a severity that the rule's page does not name, and one
+    identity for two things: a report would tell only one of them.
     """
-    found = [*find(inputs), *find_in_files(inputs)]
+    found: list[Finding] = []
+    for seen_by in (observed, observed_in_files):
+        observations = list(seen_by(inputs))
+        sentences: dict[object, set[str]] = {}
+        for one in observations:
+            about = (one.spec.id, getattr(one.model, "fqn", one.model_name), one.path, one.subject)
+            sentences.setdefault(about, set()).add(one.told)
+        mixed = {about: told for about, told in sentences.items() if len(told) > 1}
+        if mixed:
+            raise AssertionError(mixed)
+        found += findings(observations, inputs)
     crashed = [item for item in found if item.rule == "rule-crashed"]
     if crashed:
         raise AssertionError(crashed)

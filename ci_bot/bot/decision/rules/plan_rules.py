@@ -114,6 +114,8 @@ def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
             LINT_ERROR if error else LINT_WARNING,
             f"{finding.rule}: {finding.evidence}",
             finding.clears_when or "the linter is satisfied",
+            # Of a rule of the project nothing is known but its name and its sentence.
+            subject=f"{finding.rule}: {finding.evidence}",
             model=finding.model,
             path=finding.path,
             line=finding.line,

@@ -79,6 +79,7 @@ def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
         COLUMN_DROPPED,
         f"Drops {listed(c.name for c in read)}, still read by {listed(readers)}.",
         "the readers no longer use the columns, or the columns stay",
+        subject=_columns(read),
         severity="blocker",
         model=change.model,
         path=change.path,
@@ -94,6 +95,11 @@ def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
         "readers outside are not known.",
         "the owner confirms that nobody outside the project reads them",
         severity=None if own else "low",
+        subject=_columns(unread),
         model=change.model,
         path=change.path,
     )
+
+
+def _columns(changes: list[ColumnChange]) -> str:
+    return ", ".join(sorted(change.name for change in changes))

@@ -49,6 +49,7 @@ def tests_fail(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Ri
             f"{blame.why}.",
             "the test passes (`sqlmesh test`)",
             severity=blame.severity,
+            subject=failure.name,
             model=failure.model,
             path=failure.path,
         )

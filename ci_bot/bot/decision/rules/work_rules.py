@@ -164,11 +164,12 @@ def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iter
 def restatements(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R08: a restatement clears intervals that another environment reads."""
     for item in facts.restatements:
-        others = [name for name in item.environments if name != facts.environment]
-        if others:
+        if item.environments:
+            others = listed(item.environments)
+            use = "uses" if len(item.environments) == 1 else "use"
             yield risk(
                 RESTATEMENT_ELSEWHERE,
-                f"Clears {item.start[:10]} to {item.end[:10]}, which {listed(others)} also use.",
+                f"Clears {item.start[:10]} to {item.end[:10]}, which {others} also {use}.",
                 "the owners of these environments agree",
                 model=item.model,
             )
@@ -224,11 +225,10 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
 def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R11: another open pull request changes the same model."""
     for change in facts.changes:
-        others = bot.other_environments.get(change.model)
-        if change.change in {"direct", "removed"} and others:
+        if change.also_in and not change.from_base:
             yield risk(
                 CHANGED_ELSEWHERE,
-                f"Also changed by {', '.join(others)}.",
+                f"Also changed by {', '.join(change.also_in)}.",
                 "the pull requests are put in order",
                 model=change.model,
             )

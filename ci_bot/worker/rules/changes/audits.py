@@ -56,6 +56,7 @@ def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "the audits are back, or their owner agrees that they may go",
             severity=None if blocking else "medium",
             model=pair.after,
+            subject=tuple(sorted(lost)),
             anchors=("audits", "grain", "name"),
         )
 
@@ -94,6 +95,7 @@ def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"Checks less: {names(weaker)}.",
             "the audit is as strict as before, or its owner agrees",
             model=pair.after,
+            subject=tuple(sorted(weaker)),
             anchors=("audits",),
         )
     yield from _rewritten(pair)
@@ -127,6 +129,7 @@ def _rewritten(pair: Pair) -> Iterator[Observation]:
             f"Than before, {' and '.join(told)}.",
             "its owner agrees with the new condition",
             model=pair.after,
+            subject=(*weaker, *unclear),
             anchors=("audits",),
         )
 

@@ -31,6 +31,7 @@ def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         f"Rights change: {names(told)}.",
         "the owner of the data agrees",
         model=pair.after,
+        subject=tuple(f"{right} to {who}" for right, who in sorted(old ^ new)),
         anchors=("grants",),
     )
 
@@ -81,5 +82,6 @@ def exposed_by(
         "who may see them is settled, or they are hashed or left out",
         severity="low" if lands else None,
         model=after,
+        subject=tuple(sorted(came)),
         anchors=tuple(came),
     )

@@ -42,6 +42,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             ),
             "the columns stay, or the change is allowed on purpose (input `allow-destructive`)",
             model=after,
+            subject=tuple(lost),
             anchors=("forward_only", "kind"),
         )
         return
@@ -57,6 +58,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         "its owner confirms that this data may go",
         severity="high",
         model=after,
+        subject=tuple(lost),
         anchors=("on_destructive_change", "forward_only"),
     )
 

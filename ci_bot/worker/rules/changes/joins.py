@@ -43,6 +43,7 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"The join of `{_short(was.target)}` changes: {'; '.join(told) or 'its keys'}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
+            subject=(_subject(was),),
             anchors=(f"JOIN {_short(was.target)}", _short(was.target), "JOIN"),
         )
     for came in after:
@@ -53,6 +54,7 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
+                subject=(_subject(came),),
                 anchors=(f"JOIN {_short(came.target)}", _short(came.target), "JOIN"),
             )
 
@@ -67,8 +69,14 @@ def _gone(pair: Pair, was: Join, old: Meaning) -> Observation:
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
+        subject=(_subject(was),),
         anchors=("FROM",),
     )
+
+
+def _subject(join: Join) -> str:
+    """The join: one partner may be joined twice, on other conditions."""
+    return " ".join([_short(join.target), *sorted(join.on)])
 
 
 def _short(target: str) -> str:
@@ -104,5 +112,6 @@ def may_multiply(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 "counted several times.",
                 "the join compares the whole key, or its partner is reduced to one row first",
                 model=pair.after,
+                subject=(f"{short(table_name(source))} by {', '.join(sorted(fixed))}",),
                 anchors=(f"JOIN {short(table_name(source))}", "JOIN"),
             )

@@ -63,6 +63,7 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             # A model whose own text is the same follows one above it, and that one is judged.
             severity="low" if pair.same_query else severity,  # type: ignore[arg-type]
             model=pair.after,
+            subject=tuple(found),
             anchors=tuple(found),
         )
 
@@ -88,6 +89,7 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"The quotient in `{name}` {told}.",
             "the owner confirms the new figure",
             model=pair.after,
+            subject=(name,),
             anchors=(name, "DIV", "/"),
         )
 
@@ -102,18 +104,19 @@ def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if pair.meanings is None:
         return
     old, new = (_totals(side.results) for side in pair.meanings)
-    changed = [
-        f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
+    changed = {
+        name: f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
-    ]
+    }
     if changed:
         yield Observation(
             AGGREGATE,
-            f"Summed up otherwise: {names(changed)}.",
+            f"Summed up otherwise: {names(changed.values())}.",
             "the owner confirms the new meaning of the columns",
             model=pair.after,
-            anchors=tuple(item.split()[0] for item in changed),
+            subject=tuple(changed),
+            anchors=tuple(changed),
         )
 
 

@@ -61,6 +61,7 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"Changed: {names(lost)}.",
             "the owner confirms that the guard may go",
             model=pair.after,
+            subject=tuple(item.split(" (")[0] for item in lost),
             anchors=(*(item.split()[0] for item in lost), "kind"),
         )
 
@@ -90,6 +91,7 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             ),
             "the new layout serves the readers' filters",
             model=pair.after,
+            subject=tuple(item.split()[0] for item in changed),
             anchors=tuple(item.split()[0] for item in changed),
         )
 
@@ -133,6 +135,7 @@ def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"Stored rows are matched or closed otherwise: {names(changed)} changed.",
             "the owner confirms what happens to rows that are already stored",
             model=pair.after,
+            subject=tuple(changed),
             anchors=tuple(changed),
         )
 

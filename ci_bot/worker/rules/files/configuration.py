@@ -92,6 +92,7 @@ def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator
             severity=severity,
             path=path,
             line=line_of(text, (first[-1], first[0])),
+            subject=tuple(key.replace("\x00", ".") for key, _, _ in members),
         )
 
 
@@ -142,6 +143,7 @@ def single_writer(inputs: RuleInputs) -> Iterator[Observation]:
                 "the state is on a database server such as PostgreSQL",
                 path=path,
                 line=line_of(text, ("state_connection", "type: duckdb", "type: sqlite")),
+                subject=(key.replace("\x00", "."),),
             )
 
 

@@ -23,6 +23,8 @@ ADDED = rule("environment-statement")
 STILL_READ = rule("removed-model-read")
 RENAMED = rule("model-renamed")
 
+LONGEST = 3_999  # what is longer is cut where the plan is described
+
 _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
@@ -30,12 +32,12 @@ _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOT
 def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """before_all and after_all: they run with every plan and run, in PR environments too."""
     told = {
-        (item.statement.slot, item.statement.source[:200])
+        (item.statement.slot, item.statement.source[:LONGEST])
         for item in inputs.judged or ()
         if not item.standing
     }
     for when, sql, change in inputs.statements:
-        if change == "unchanged" or (change == "added" and (when, sql[:200]) in told):
+        if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):
             continue
         path, line = place_of_text(inputs, sql)
         shown = shortened(hide(sql), 200)
@@ -45,6 +47,7 @@ def statements(inputs: RuleInputs) -> Iterator[Observation]:
             "a reviewer agrees that it runs with every plan and every run",
             path=path,
             line=line,
+            subject=(when, shown),
         )
 
 
@@ -67,6 +70,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
                     "the audit is back, or its owner agrees that it may go",
                     path=path,
                     line=1,
+                    subject=(name,),
                 )
             elif _skips(new) and not _skips(head):
                 yield Observation(
@@ -75,6 +79,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
                     "the audit runs again",
                     path=path,
                     line=line_of(inputs.text_after(path) or "", ("skip",)),
+                    subject=(name,),
                 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -41,7 +42,7 @@ def macros(inputs: RuleInputs) -> Iterator[Observation]:
 
 
 def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observation]:
-    effects = [call for call in side_effects_in(tree) if call not in side_effects_in(old)]
+    effects = _more(side_effects_in(tree), side_effects_in(old))
     if effects:
         yield Observation(
             SIDE_EFFECT,
@@ -50,8 +51,9 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observ
             "the macro returns SQL and does nothing else",
             path=path,
             line=line_of(text, _anchors(effects)),
+            subject=tuple(effects),
         )
-    clocks = [call for call in clock_calls_in([tree]) if call not in clock_calls_in([old])]
+    clocks = _more(clock_calls_in([tree]), clock_calls_in([old]))
     if clocks:
         yield Observation(
             CurrentTime.spec,
@@ -60,8 +62,9 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observ
             "the macro uses @execution_ts or start and end",
             path=path,
             line=line_of(text, _anchors(clocks)),
+            subject=tuple(clocks),
         )
-    chances = [call for call in random_calls_in([tree]) if call not in random_calls_in([old])]
+    chances = _more(random_calls_in([tree]), random_calls_in([old]))
     if chances:
         yield Observation(
             RandomValue.spec,
@@ -69,7 +72,13 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observ
             "the macro returns the same SQL for the same arguments",
             path=path,
             line=line_of(text, _anchors(chances)),
+            subject=tuple(chances),
         )
+
+
+def _more(new: list[str], old: list[str]) -> list[str]:
+    """The calls that are there more often than before."""
+    return list((Counter(new) - Counter(old)).elements())
 
 
 def _anchors(calls: list[str]) -> tuple[str, ...]:

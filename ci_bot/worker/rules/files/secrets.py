@@ -58,6 +58,7 @@ def _observation(
             severity="medium",
             model=models[0] if models else None,
             path=path,
+            subject=("perhaps", credential.what),
             line=numbers[0],
         )
     return Observation(
@@ -69,6 +70,7 @@ def _observation(
         model=models[0] if models else None,
         path=path,
         line=numbers[0],
+        subject=(credential.what,),
     )
 
 

@@ -181,7 +181,7 @@ def contents(inputs: RuleInputs) -> Iterator[Observation]:
 
 
 def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation]:
-    def broken(evidence: str, line: int, severity: Any = None) -> Observation:
+    def broken(what: str, evidence: str, line: int, severity: Any = None) -> Observation:
         return Observation(
             BROKEN,
             evidence,
@@ -190,18 +190,22 @@ def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation
             model=model,
             path=path,
             line=line,
+            subject=(what,),
         )
 
     if not rows:
-        yield broken("The file is empty.", 1)
+        yield broken("rows", "The file is empty.", 1)
         return
     header = [name.strip() for name in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(header):
-            yield broken(f"Row {number} has {len(row)} fields, the header {len(header)}.", number)
+            yield broken(
+                "fields", f"Row {number} has {len(row)} fields, the header {len(header)}.", number
+            )
             return
         if len(row) < len(header):
             yield broken(
+                "fields",
                 f"Row {number} has {len(row)} fields, the header {len(header)}: the rest is NULL.",
                 number,
                 "high",
@@ -209,12 +213,14 @@ def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation
             return
     repeated = [name for name, count in Counter(header).items() if count > 1]
     if repeated:
-        yield broken(f"The header repeats {names(repeated)}.", 1)
+        yield broken("header", f"The header repeats {names(repeated)}.", 1)
     declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
     lowered = [name.lower() for name in header]
     gone = [name for name in declared if name.lower() not in lowered]
     if gone:
-        yield broken(f"The model declares {names(gone)}, which the header does not have.", 1)
+        yield broken(
+            "columns", f"The model declares {names(gone)}, which the header does not have.", 1
+        )
     yield from _types(declared, lowered, rows, broken)
 
 
@@ -233,7 +239,7 @@ def _types(
                 and (not _NUMERIC.match(value))
             ):
                 yield broken(
-                    f"Row {number}: the value of `{name}` is no {kind.sql()}.", number, "high"
+                    name, f"Row {number}: the value of `{name}` is no {kind.sql()}.", number, "high"
                 )
                 break
 
@@ -261,6 +267,7 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 model=model,
                 path=path,
                 line=1,
+                subject=("repeated",),
             )
         before = _table(inputs, path, model, before=True)
         old = _keys(before, grains[0]) if before else None
@@ -276,6 +283,7 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 model=model,
                 path=path,
                 line=1,
+                subject=("gone",),
             )
 
 

@@ -65,6 +65,7 @@ def settings(inputs: RuleInputs) -> Iterator[Observation]:
                 "a person has read what it loads and where that comes from",
                 path=path,
                 line=line_of(inputs.text_after(path) or "", (found[0][-1], found[0][0])),
+                subject=tuple(".".join(parts) for parts in found),
             )
 
 

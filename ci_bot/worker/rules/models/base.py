@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
 from ci_bot.contracts.rules import Registry, RuleSpec
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.observation import Observation, Tell
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.sql.queries import Queries, Query, plain, short
 
@@ -60,7 +60,7 @@ class ModelRule(Rule):
     def check_model(self, model: Model) -> list[RuleViolation] | None:
         """SQLMesh's way in: the same observations as violations with a range in the file."""
         found = [
-            self.violation(observation.evidence, violation_range=_range(model, observation))
+            self.violation(observation.told, violation_range=_range(model, observation))
             for observation in self.see(model)
         ]
         return found or None
@@ -76,14 +76,17 @@ class ModelRule(Rule):
     def observation(
         self,
         model: Any,
-        evidence: str,
+        evidence: str | Tell,
         clears: str,
         *,
+        subject: Iterable[str] = (),
         severity: Any = None,
         anchors: tuple[str, ...] = (),
     ) -> Observation:
         """An observation of this rule on `model`."""
-        return Observation(self.spec, evidence, clears, severity, model, anchors)
+        return Observation(
+            self.spec, evidence, clears, severity, model, anchors, subject=tuple(subject)
+        )
 
 
 MODEL_RULES: Registry[type[ModelRule]] = Registry()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
+from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
+from ci_bot.worker.rules.sql.queries import Query, plain, selects, short, table_name
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 
@@ -39,6 +40,7 @@ class ExternalUnregistered(ModelRule):
                 f"`{short(name)}` is no model and is not in external_models.yaml: its columns are "
                 "not known, and no plan sees it change.",
                 "`sqlmesh create_external_models` has added it, with its columns",
+                subject=[short(name)],
                 # Where a project registers nothing at all, that is its habit and not this change.
                 severity=None if registers else "medium",
                 anchors=(short(name), plain(name).rpartition(".")[2]),
@@ -98,6 +100,7 @@ class SelectStar(ModelRule):
                         else "has, and SQLMesh does not know them."
                     ),
                     "the columns are named",
+                    subject=[f"* of {', '.join(short(name) for name in tables)}"],
                     severity="low" if all_known else None,
                     anchors=("SELECT *", "*"),
                 )
@@ -133,7 +136,53 @@ class UncastProjection(ModelRule):
         if unknown and not model.violated_rules_for_query:
             yield self.observation(
                 model,
-                f"The types of {names(unknown)} cannot be told from the query.",
+                lambda columns: f"The types of {names(columns)} cannot be told from the query.",
                 "the columns are cast in the outermost SELECT",
+                subject=unknown,
                 anchors=tuple(unknown),
             )
+
+
+@on_model
+class MissingColumn(ModelRule):
+    """A column that no table of the query has."""
+
+    spec = rule("missing-column")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None:
+            return
+        # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
+        violated = model.violated_rules_for_query
+        if not violated.get(AmbiguousOrInvalidColumn):
+            return
+        for table, column in sorted(set(unresolved(query, self.project.by_table))):
+            yield self.observation(
+                model,
+                f"`{column}` is read from `{short(table)}`, which has no such column.",
+                "the column exists there, or is no longer read",
+                subject=[f"{short(table)} {column}"],
+                anchors=(column,),
+            )
+
+
+def unresolved(query: Query, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(table, column) pairs that a query reads although the table is known not to have them."""
+    for scope in selects(query.root or query.written_root):
+        sources = scope.selected_sources
+        single = next(iter(sources.values()))[1] if len(sources) == 1 else None
+        aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
+        generated = bool(scope.expression.args.get("laterals"))
+        for column in scope.columns:
+            source = scope.sources.get(column.table) if column.table else single
+            if not isinstance(source, exp.Table) or (not column.table and generated):
+                continue
+            model = by_table.get(table_name(source))
+            types = model.columns_to_types if model is not None else None
+            if not types or "*" in types or column.name == "*":
+                continue
+            known = {name.lower() for name in types}
+            name = column.name.lower()
+            if name not in known and not (not column.table and name in aliases):
+                yield table_name(source), name

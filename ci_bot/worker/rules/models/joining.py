@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -75,7 +76,7 @@ class FanOutTotal(ModelRule):
             return
         for scope in selects(query.root or query.written_root):
             totals = [
-                node
+                (item.alias_or_name, node)
                 for item in scope.expression.expressions
                 for node in item.find_all(*_ADDING)
                 if not isinstance(node.this, exp.Distinct)
@@ -86,17 +87,33 @@ class FanOutTotal(ModelRule):
                 if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
                     continue
                 alias = join.this.alias_or_name
-                counted = [node for node in totals if _only_of_others(node, alias)]
+                counted = {
+                    f"{column} by {short(table)}": node.sql(dialect=model.dialect)
+                    for column, node in totals
+                    if _only_of_others(node, alias)
+                }
                 if counted:
                     yield self.observation(
                         model,
-                        f"{names(node.sql(dialect=model.dialect) for node in counted)} adds up "
-                        f"rows that the join of `{short(table)}` multiplies: that is identified by "
-                        f"{names(min(keys, key=len))}, and the join fixes "
-                        f"{names(fixed) or 'none of it'}.",
+                        partial(_multiplied, counted, short(table), min(keys, key=len), fixed),
                         "the partner is reduced to one row first, or summed up in a CTE of its own",
+                        subject=counted,
                         anchors=(f"JOIN {short(table)}", "JOIN"),
                     )
+
+
+def _multiplied(
+    counted: Mapping[str, str],
+    table: str,
+    key: Collection[str],
+    fixed: Collection[str],
+    subjects: Sequence[str],
+) -> str:
+    return (
+        f"{names(counted[subject] for subject in subjects)} adds up rows that the join of "
+        f"`{table}` multiplies: that is identified by {names(key)}, and the join fixes "
+        f"{names(fixed) or 'none of it'}."
+    )
 
 
 def _only_of_others(node: Any, alias: str) -> bool:
@@ -133,6 +150,7 @@ class HistoryJoin(ModelRule):
                         f"`{short(table)}` keeps a row for each version of a key, and the join "
                         f"asks for none of {names(validity)}: rows meet every version.",
                         f"the join picks one version: {kind.valid_to_name.name} IS NULL",
+                        subject=[short(table)],
                         anchors=(f"JOIN {short(table)}", "JOIN"),
                     )
 
@@ -158,6 +176,7 @@ class NotInNullable(ModelRule):
                         f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
                         "NULL, and no row passes.",
                         "NOT EXISTS stands in its place, or the subquery has IS NOT NULL",
+                        subject=[f"{_tables(inner)} {column.name.lower()}"],
                         anchors=("NOT IN", "NOT"),
                     )
 
@@ -182,6 +201,10 @@ def _lists(node: Any) -> list[Any]:
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     return [query.unnest()] if query is not None else []
+
+
+def _tables(subquery: Any) -> str:
+    return ", ".join(sorted({short(table_name(table)) for table in subquery.find_all(exp.Table)}))
 
 
 def _listed_column(subquery: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -21,6 +22,10 @@ def grain_of(model: Any) -> list[frozenset[str]]:
     return [frozenset(column_names(grain)) for grain in model.grains]
 
 
+def _key(columns: Iterable[str]) -> str:
+    return f"({', '.join(sorted(columns))})"
+
+
 @on_model
 class UniqueKeyNoAudit(ModelRule):
     """A merge on a key that is not unique keeps an arbitrary row."""
@@ -36,6 +41,7 @@ class UniqueKeyNoAudit(ModelRule):
                 model,
                 f"Rows are merged on {names(key)}, and no audit says that they are unique.",
                 "an audit unique_values or unique_combination_of_columns covers the key",
+                subject=[_key(key)],
                 anchors=("unique_key",),
             )
 
@@ -72,6 +78,7 @@ class HighCardinalityKey(ModelRule):
                 f"The merge key is costly: {why}, and the table is neither partitioned nor "
                 "clustered.",
                 "the key is narrower, or the table is partitioned or clustered by a part of it",
+                subject=[_key(key)],
                 anchors=("unique_key",),
             )
 
@@ -119,6 +126,7 @@ class MissingKeyAudit(ModelRule):
                     model,
                     f"No audit watches the grain {names(grain)}.",
                     "not_null and unique_values (or their kin) watch the grain",
+                    subject=[_key(grain)],
                     anchors=("grain", "grains"),
                 )
 
@@ -146,9 +154,15 @@ class MissingKeyColumn(ModelRule):
             if gone := sorted(columns - known):
                 yield self.observation(
                     model,
-                    f"`{where}` names {names(gone)}, which the query does not return.",
+                    partial(_not_returned, where),
                     "the column is returned, or no longer named",
+                    subject=[f"{where} {column}" for column in gone],
                     # A grain is a remark to readers; the others are executed.
                     severity="medium" if where == "grain" else None,
                     anchors=(*gone, where),
                 )
+
+
+def _not_returned(where: str, subjects: Sequence[str]) -> str:
+    columns = [subject.removeprefix(f"{where} ") for subject in subjects]
+    return f"`{where}` names {names(columns)}, which the query does not return."

@@ -72,6 +72,7 @@ class TimeFilterMissing(ModelRule):
                 model,
                 f"The filter on the interval has no {end}, so a run reads more than its interval.",
                 f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
+                subject=[end],
                 severity="medium",
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@end_ds", "@end_ts", "WHERE"),
             )
@@ -84,6 +85,7 @@ class TimeFilterMissing(ModelRule):
             if stands
             else "The query does not filter on the interval, so each run reads all of history.",
             f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin) for every row",
+            subject=["start", "end"],
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
@@ -110,6 +112,7 @@ class IntervalEdge(ModelRule):
                         f"{'last' if loses_end else 'first'} day of every interval, and @{name} is "
                         "part of it: a daily run writes nothing.",
                         "BETWEEN, or <= and >=, compare with start and end",
+                        subject=[f"@{name}"],
                         anchors=(f"@{name}",),
                     )
 
@@ -140,6 +143,7 @@ class TimeFilterWrongColumn(ModelRule):
                 f"The time column `{target}` is made of {names(made_of)}, but the interval is "
                 f"compared with {names(filtered)}: rows of one interval carry dates of another.",
                 f"the filter is on what `{target}` is made of",
+                subject=[f"{target} by {', '.join(sorted(filtered))}"],
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date"),
             )
 
@@ -165,6 +169,7 @@ class TimeColumnOutsideInterval(ModelRule):
                         f"`{name}` is cut to the {unit}, while the interval is one "
                         f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
                         f"the model runs by the {unit}, or the time column keeps its precision",
+                        subject=[f"{name} cut to the {unit}"],
                         anchors=(name,),
                     )
                 elif item is not None and (how := _moved(item)) and not _filter_moves(query, how):
@@ -173,6 +178,7 @@ class TimeColumnOutsideInterval(ModelRule):
                         f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
                         "near its edges are dated outside of it.",
                         "filter and time column are moved alike",
+                        subject=[f"{name} moved by {how}"],
                         anchors=(how, name),
                     )
 

@@ -12,6 +12,7 @@ from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.interval import bounds_of, is_interval_predicate, mentions_interval
+from ci_bot.worker.rules.sql.places import place_of
 from ci_bot.worker.rules.sql.queries import Query, origins, outer, selects
 
 _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
@@ -47,6 +48,7 @@ class WindowOverInterval(ModelRule):
                     "at every edge and is wrong after a backfill with another batch size.",
                     "the window is partitioned by the time column, or computed in a model that "
                     "reads the whole history",
+                    subject=[f"{window.this.sql_name()} in {place_of(window, query)}"],
                     anchors=(f"{window.this.sql_name()}(", "OVER"),
                 )
 
@@ -124,9 +126,12 @@ class AggregateOverInterval(ModelRule):
             if totals:
                 yield self.observation(
                     model,
-                    f"{names(totals)} count one interval, and the merge on {names(key)} replaces "
-                    "the stored value with it: totals shrink to those of the last run.",
+                    lambda columns: (
+                        f"{names(columns)} count one interval, and the merge on {names(key)} "
+                        "replaces the stored value with it: totals shrink to those of the last run."
+                    ),
                     "the model is FULL or groups by the interval too, or WHEN MATCHED adds up",
+                    subject=totals,
                     anchors=(*totals, "GROUP BY"),
                 )
 

@@ -40,8 +40,9 @@ class ScdValidity(ModelRule):
         if returned & reserved:
             yield self.observation(
                 model,
-                f"The query returns {names(returned & reserved)}, which SQLMesh writes itself.",
+                lambda columns: f"The query returns {names(columns)}, which SQLMesh writes itself.",
                 "the query leaves the validity columns out, or they are named otherwise",
+                subject=sorted(returned & reserved),
                 anchors=tuple(returned & reserved),
             )
         if star or not returned:
@@ -55,8 +56,11 @@ class ScdValidity(ModelRule):
         if gone := needed - returned:
             yield self.observation(
                 model,
-                f"The kind names {names(gone)}, which the query does not return.",
+                lambda columns: (
+                    f"The kind names {names(columns)}, which the query does not return."
+                ),
                 "the query returns key, time and watched columns",
+                subject=sorted(gone),
                 severity="blocker",
                 anchors=tuple(gone),
             )
@@ -67,6 +71,7 @@ class ScdValidity(ModelRule):
                     f"The grain {names(grain)} has no validity column, but a key has one row for "
                     "each of its versions.",
                     f"the grain includes `{kind.valid_from_name.name}`",
+                    subject=[f"({', '.join(sorted(grain))})"],
                     severity="low",
                     anchors=("grain",),
                 )
@@ -91,9 +96,12 @@ class UndefinedVariable(ModelRule):
         if gone:
             yield self.observation(
                 model,
-                f"{names(gone)} have neither a value in the configuration nor a default, so they "
-                "are NULL.",
+                lambda variables: (
+                    f"{names(variables)} have neither a value in the configuration "
+                    "nor a default, so they are NULL."
+                ),
                 "the variable is in `variables`, or the call gives a default",
+                subject=gone,
                 anchors=tuple(gone),
             )
 

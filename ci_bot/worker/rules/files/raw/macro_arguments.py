@@ -9,6 +9,7 @@ What macros make only while they run is judged when it is evaluated (`compat/mac
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -59,10 +60,11 @@ def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
         new = _seen(inputs, path, inputs.text_after(path))
         if not new:
             continue
-        old = {(sql, why) for sql, why, _ in _seen(inputs, path, inputs.text_before(path))}
+        old = Counter(sql for sql, _, _ in _seen(inputs, path, inputs.text_before(path)))
         told: set[tuple[str, int]] = set()
         for sql, why, line in new:
-            if (sql, why) not in old and (why, line) not in told:
+            old[sql] -= 1
+            if old[sql] < 0 and (why, line) not in told:
                 told.add((why, line))
                 yield Observation(
                     PYTHON,
@@ -71,6 +73,7 @@ def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
                     "the argument is plain SQL",
                     path=path,
                     line=line,
+                    subject=(f"line {line}", sql),
                 )
 
 

@@ -74,6 +74,7 @@ def _judged(
             model=model,
             path=test.path,
             line=1,
+            subject=(test.name,),
         )
         return
     told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
@@ -85,6 +86,7 @@ def _judged(
             model=model,
             path=twin.path,
             line=line_of(inputs.text_after(twin.path) or "", (test.name,)),
+            subject=(test.name,),
         )
 
 
