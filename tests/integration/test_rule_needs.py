@@ -15,15 +15,17 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision import Limits, diff_risks
 from ci_bot.bot.worker_calls.review.reviewing import Commits
 from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.rules import FACTS, RULES, rule
 from ci_bot.worker import compat
 from ci_bot.worker.records.ledger import Ledger, LedgerRow, LedgerSnapshot, RunRow
+from tests.conftest import PROD_UNTIL
 from tests.github_standin.local_git import LocalGit
-from tests.projects import Shop
+from tests.one_jvm import one_jvm
+from tests.projects import Shop, write_shop
 from tests.projects.forward import DOUBLED, UNTIL, write_forward_shop
 from tests.worker import OWNER, Client
 
@@ -237,8 +239,8 @@ NEEDS = {
     "unit_tests": ("everything", "R02-test-fails", "test_customers"),
     "work": ("everything", "R06-breaking-rebuild", "in prod after the merge"),
 }
-# Shown by tests/integration/test_data_diff.py, which has the Spark that it takes.
-ON_SPARK = {"data_diff"}
+# What only an apply makes.
+OF_AN_APPLY = {"data_diff"}
 
 
 def told(report: Report, id_: str) -> list[Risk]:
@@ -246,7 +248,7 @@ def told(report: Report, id_: str) -> list[Risk]:
 
 
 def test_needs__are_all_looked_at() -> None:
-    assert NEEDS.keys() | ON_SPARK == FACTS.keys()
+    assert NEEDS.keys() | OF_AN_APPLY == FACTS.keys()
 
 
 @pytest.mark.parametrize("need", NEEDS)
@@ -256,6 +258,18 @@ def test_need__is_met_in_a_review(need: str, reports: dict[str, Report]) -> None
     assert words in " ".join(risk.evidence for risk in told(reports[name], id_)), [
         (risk.rule, risk.evidence) for risk in reports[name].risks
     ]
+
+
+@pytest.mark.spark
+def test_need__is_met_in_an_apply(tmp_path: Path, java: None) -> None:
+    with one_jvm(write_shop(tmp_path)) as jvm:
+        jvm.plan_prod(PROD_UNTIL)
+        jvm.apply_prod()
+        jvm.shop.edit("models/revenue.sql", "SUM(o.amount) AS", "SUM(o.amount) + 1 AS")
+        document = jvm.apply("pr_7")
+    (risk,) = (r for r in diff_risks(document.table_diff, Limits()) if r.model == "shop.revenue")
+    assert (risk.rule, risk.severity) == ("R09-values-differ", "medium")
+    assert rule(risk.rule).needs == ("data_diff",)
 
 
 def test_restatement__of_what_another_environment_uses(reports: dict[str, Report]) -> None:
