@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk, short_name
+from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
 from ci_bot.bot.decision.rules import PLAN_RULES
 from ci_bot.contracts.documents.plan import Decision
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
@@ -100,7 +100,7 @@ def _reasons(risks: Sequence[Risk]) -> list[str]:
     first = [
         f"{item.rule}{on}: {item.evidence}"[:4_000]
         for item in risks[:MAX_REASONS]
-        for on in (f" on {short_name(item.model)}" if item.model else "",)
+        for on in (f" on {item.model}" if item.model else "",)
     ]
     rest = len(risks) - len(first)
     return [*first, f"{rest} more of the same weight."] if rest > 0 else first

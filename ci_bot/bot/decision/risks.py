@@ -11,7 +11,6 @@ from ci_bot.contracts.rules import RuleSpec
 SEVERITIES: tuple[Severity, ...] = ("blocker", "high", "medium", "low", "info")
 EVIDENCE_LENGTH = 4_000
 NAMES_SHOWN = 5
-QUALIFIED = 3  # catalog, schema, name
 
 
 def rank(severity: Severity) -> int:
@@ -71,15 +70,9 @@ def ordered(risks: Iterable[Risk]) -> list[Risk]:
     )
 
 
-def short_name(name: str) -> str:
-    """schema.name of a fully qualified model name; anything else as it is."""
-    parts = name.replace('"', "").replace("`", "").split(".")
-    return ".".join(parts[-2:]) if len(parts) == QUALIFIED else name
-
-
 def listed(names: Iterable[str]) -> str:
     """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
-    every = sorted({short_name(name) for name in names})
+    every = sorted(set(names))
     first = ", ".join(f"`{name}`" for name in every[:NAMES_SHOWN])
     rest = len(every) - NAMES_SHOWN
     return f"{first} and {rest} more" if rest > 0 else first

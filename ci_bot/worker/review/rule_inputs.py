@@ -63,6 +63,7 @@ def rule_inputs(
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
+        names=Names(context.default_catalog, context.default_dialect),
         from_base=frozenset(
             name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)
         ),

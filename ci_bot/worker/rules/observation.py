@@ -10,6 +10,7 @@ from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.contracts.rules import RuleSpec
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
+from ci_bot.worker.words.names import Names
 
 EVIDENCE_LENGTH = 1_000
 SUBJECT_LENGTH = 500
@@ -86,12 +87,13 @@ def _items(observation: Observation) -> tuple[str, ...]:
     return observation.subject or ("",)
 
 
-def finding(observation: Observation, path: str | None, line: int | None) -> Finding:
-    """The contract's form of `observation`."""
+def finding(observation: Observation, called: Names, path: str | None, line: int | None) -> Finding:
+    """The contract's form of `observation`, with its model called as everywhere."""
+    model = getattr(observation.model, "fqn", observation.model_name)
     return Finding(
         rule=observation.spec.id,
         severity=observation.weight,
-        model=getattr(observation.model, "fqn", observation.model_name),
+        model=called.of(model) if model is not None else None,
         path=path,
         line=line,
         subject=shortened(hide("; ".join(observation.subject)), SUBJECT_LENGTH) or None,

@@ -146,12 +146,14 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
         variables=_variables(inputs.config_after),
         row_counts=inputs.row_counts,
         queries=queries,
+        names=inputs.names,
     )
     then = ProjectView(
         inputs.before,
         variables=_variables(inputs.config_before or inputs.config_after),
         row_counts=inputs.row_counts,
         queries=queries,
+        names=inputs.names,
     )
     for rule_type in MODEL_RULES:
         new, old = rule_type(now), rule_type(then)
@@ -206,4 +208,4 @@ def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str |
         if text is not None:
             name = observation.model.name if observation.model is not None else None
             line = line_of(text, observation.anchors, name)
-    return finding(replace(observation), path, line)
+    return finding(observation, inputs.names, path, line)

@@ -10,9 +10,11 @@ import pytest
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import MODEL_RULES
 from ci_bot.worker.rules.observation import Observation, finding, new_since
+from ci_bot.worker.words.names import Names
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, seen
 
+NAMES = Names("spark_catalog", "spark")
 FULL = "MODEL (name mart.m, kind FULL, grain order_id);\n"
 DAILY = (
     "MODEL (name mart.m, kind INCREMENTAL_BY_TIME_RANGE (time_column day, batch_size 9), "
@@ -352,7 +354,7 @@ def test_new_since(
 
 def test_sentence__is_told_of_what_is_new() -> None:
     tell = Observation(rule("random"), lambda calls: f"It has {calls}.", "gone", subject=("a", "b"))
-    (told,) = (finding(one, None, None) for one in new_since([saw("a")], [tell]))
+    (told,) = (finding(one, NAMES, None, None) for one in new_since([saw("a")], [tell]))
     assert (told.evidence, told.subject) == ("It has ('b',).", "b")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from ci_bot.contracts.documents.plan import Finding
 from ci_bot.contracts.rules import RULES
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules.run import findings, observed, observed_in_files
+from ci_bot.worker.words.names import Names
 
 ROOT = Path("/repository")
 EXTERNAL: Mapping[str, Mapping[str, str]] = {
@@ -139,6 +141,7 @@ def change(
         files_after=lambda path: _bytes(new_files.get(path)),
         readers=readers,
         default_dialect="spark",
+        names=Names("spark_catalog", "spark"),
         **more,
     )
 
@@ -187,6 +190,15 @@ def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
     unnamed = [item for item in found if item.severity not in RULES[item.rule].severities]
     if unnamed:
         raise AssertionError(unnamed)
+    # Statements name objects of the warehouse, with their catalogs; models are called one way.
+    full = [
+        item
+        for item in found
+        if RULES[item.rule].scope != "statement"
+        and re.search(r"spark_catalog[\"`]?\.", f"{item.model} {item.subject} {item.evidence}")
+    ]
+    if full:
+        raise AssertionError(full)
     return [item for item in found if rule is None or item.rule == rule]
 
 

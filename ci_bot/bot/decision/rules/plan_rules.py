@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from ci_bot.bot.decision.blame import reads_nothing_of
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.registry import judges
-from ci_bot.bot.decision.risks import counted, listed, risk, short_name
+from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.rules import RULES, rule
 
@@ -28,7 +28,8 @@ COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the colu
 
 # The rules that stand for a failure of the plan itself.
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
-_FQN = re.compile(r'(?:"[^"\n]+"|`[^`\n]+`)(?:\.(?:"[^"\n]+"|`[^`\n]+`))+')
+_PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
+_FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
 
@@ -87,7 +88,12 @@ def _blamed(message: str, changed_files: tuple[str, ...]) -> str | None:
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
-    return next(iter(changed or named), None)
+    return next(map(_reported, changed or named), None)
+
+
+def _reported(fqn: str) -> str:
+    """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
+    return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
 
 
 @judges(UNCATEGORIZED)
@@ -144,15 +150,11 @@ def conflict(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 @judges(FORWARD_ONLY_SCHEMA, FORWARD_ONLY_DESTRUCTIVE)
 def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
-    known = {
-        short_name(f.model)
-        for f in facts.findings
-        if f.rule == COLUMNS_LOST and f.model is not None
-    }
+    known = {f.model for f in facts.findings if f.rule == COLUMNS_LOST and f.model is not None}
     prod = facts.prod_plan
     if prod is not None:
         for model in prod.forward_only_schema_changes:
-            if short_name(model) not in known:
+            if model not in known:
                 yield risk(
                     FORWARD_ONLY_SCHEMA,
                     "A merge alters the schema of this forward-only table in place; its history "

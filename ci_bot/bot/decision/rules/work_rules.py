@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judged import JudgedWork, judged_work
 from ci_bot.bot.decision.registry import judges
-from ci_bot.bot.decision.risks import counted, listed, risk, short_name
+from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.plan import Change, Gap
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.documents.work import totals
@@ -28,18 +28,18 @@ def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
     work = judged_work(facts)
     downstream = _downstream(facts)
-    same = {short_name(f.model) for f in facts.findings if f.rule == SAME_RESULT and f.model}
+    same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
             continue
         readers = sorted(downstream.get(change.model, ()))
-        harmless = short_name(change.model) in same or (change.kind == "EXTERNAL" and not readers)
+        harmless = change.model in same or (change.kind == "EXTERNAL" and not readers)
         yield risk(
             BREAKING_REBUILD,
             # SQLMesh compares texts; where the rules have proven the result to be the same, what
             # is left is the cost.
             f"Breaking change: {_work(work, change, facts.environment)}; {_readers(work, readers)}"
-            + (". Its result is the same as before" if short_name(change.model) in same else "")
+            + (". Its result is the same as before" if change.model in same else "")
             + ".",
             "the owner confirms that past results are meant to change, best with a data diff",
             severity="medium" if harmless else None,

@@ -11,7 +11,6 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.sql.personal import exposed
-from ci_bot.worker.rules.sql.queries import short
 
 GRANTS = rule("grants-changed")
 PERSONAL = rule("personal-data-exposed")
@@ -70,7 +69,7 @@ def exposed_by(
         PERSONAL,
         f"Personal data: {names(came)}"
         + (
-            f" (from {names(short(s) if '.' in s else s for s in set(came.values()) if s)})"
+            f" (from {names(inputs.names.of(s) for s in set(came.values()) if s)})"
             if any(came.values())
             else ""
         )

@@ -16,7 +16,6 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
-from ci_bot.worker.rules.sql.queries import short
 from ci_bot.worker.rules.statements import model_statements
 
 RETYPED = rule("column-retyped")
@@ -58,7 +57,7 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             RETYPED,
             f"Retyped: {names(told)}"
             + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
-            + (f" Read by {names(short(name) for name in read)}." if read else ""),
+            + (f" Read by {names(map(inputs.names.of, read))}." if read else ""),
             "readers and stored values fit the new type",
             # A model whose own text is the same follows one above it, and that one is judged.
             severity="low" if pair.same_query else severity,  # type: ignore[arg-type]

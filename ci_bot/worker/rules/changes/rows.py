@@ -12,6 +12,7 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.sql.canonical import Meaning
 
 FILTER = rule("filter-changed")
 GRAIN = rule("grain-changed")
@@ -19,6 +20,11 @@ DISTINCT = rule("distinct-changed")
 UNION = rule("union-changed")
 
 SHOWN = 200
+
+
+def _shown(meaning: Meaning, text: str, inputs: RuleInputs) -> str:
+    """A condition of a query as it is written there, with the models in it called as everywhere."""
+    return shortened(hide(inputs.names.within(meaning.show(text))), SHOWN)
 
 
 @on_change(FILTER)
@@ -34,8 +40,8 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     came = [text for text in (new.filters - old.filters) if text not in old_on]
     if not lost and not came:
         return
-    told = [f"removed {shortened(hide(old.show(text)), SHOWN)}" for text in lost]
-    told += [f"added {shortened(hide(new.show(text)), SHOWN)}" for text in came]
+    told = [f"removed {_shown(old, text, inputs)}" for text in lost]
+    told += [f"added {_shown(new, text, inputs)}" for text in came]
     yield Observation(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",
@@ -57,12 +63,8 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             and old.groups[-1] != new.groups[-1]
             and (len(old.groups) == len(new.groups))
         ):
-            less = {
-                shortened(hide(old.show(text)), SHOWN) for text in old.groups[-1] - new.groups[-1]
-            }
-            more = {
-                shortened(hide(new.show(text)), SHOWN) for text in new.groups[-1] - old.groups[-1]
-            }
+            less = {_shown(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
+            more = {_shown(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
             parts = [
                 f"without {names(less)}" if less else "",
                 f"with {names(more)}" if more else "",

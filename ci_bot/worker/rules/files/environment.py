@@ -16,7 +16,7 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import on_file, on_project
-from ci_bot.worker.rules.sql.queries import plain, short
+from ci_bot.worker.rules.sql.queries import plain
 from ci_bot.worker.rules.statements import place_of_text
 
 ADDED = rule("environment-statement")
@@ -107,9 +107,9 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
         if readers:
             yield Observation(
                 STILL_READ,
-                f"{short(name)} goes away"
+                f"{inputs.names.of(name)} goes away"
                 + (" under this name" if name in moved else "")
-                + f", and {names(short(reader) for reader in readers)} still read it.",
+                + f", and {names(map(inputs.names.of, readers))} still read it.",
                 "no model reads it any more, or it stays",
                 model=inputs.before[name],
             )
@@ -126,10 +126,11 @@ def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
     ]
     for old, new in pairs:
         model = inputs.after[new]
+        before, after = inputs.names.of(old), inputs.names.of(new)
         yield Observation(
             RENAMED,
-            f"{short(old)} is called {short(new)} now. For SQLMesh that is a removal and a new "
-            "model with all of its history to build; readers outside lose the old name.",
+            f"{before} is called {after} now. For SQLMesh that is a removal and a new model with "
+            "all of its history to build; readers outside lose the old name.",
             "a view keeps the old name, or its readers know the new one",
             model=inputs.before[old],
             path=inputs.path_of(model),

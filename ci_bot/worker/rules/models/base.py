@@ -14,7 +14,8 @@ from sqlmesh.core.model import Model
 from ci_bot.contracts.rules import Registry, RuleSpec
 from ci_bot.worker.rules.observation import Observation, Tell
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.sql.queries import Queries, Query, plain, short
+from ci_bot.worker.rules.sql.queries import Queries, Query, plain
+from ci_bot.worker.words.names import Names
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,12 @@ class ProjectView:
     variables: frozenset[str] | None = None
     row_counts: Mapping[str, int] = field(default_factory=dict)
     queries: Queries = field(default_factory=Queries)
+    names: Names = field(default_factory=lambda: Names(None, None))
+
+    def called(self, table: str) -> str:
+        """How reports call a table that a query reads, or a model by its full name."""
+        model = self.by_table.get(plain(table))
+        return self.names.of(model.fqn if model is not None else table)
 
     def get_model(self, fqn: str) -> Any:
         """The model of that fully qualified name, or None."""
@@ -35,13 +42,9 @@ class ProjectView:
 
     @cached_property
     def by_table(self) -> Mapping[str, Any]:
-        """Models by catalog.schema.name and by schema.name, in lower case, without quotes."""
-        found: dict[str, Any] = {}
-        for fqn, model in self.models.items():
-            name = plain(fqn)
-            found[name] = model
-            found.setdefault(short(name), model)
-        return found
+        """Models by full name, and without the default catalog; lower case, without quotes."""
+        found = {plain(self.names.of(fqn)): model for fqn, model in self.models.items()}
+        return found | {plain(fqn): model for fqn, model in self.models.items()}
 
 
 class ModelRule(Rule):
@@ -107,6 +110,7 @@ def _view(context: Any) -> ProjectView:
     return ProjectView(
         dict(models),
         variables=variables if config is not None else None,
+        names=Names(getattr(context, "default_catalog", None), None),
     )
 
 

@@ -12,7 +12,7 @@ from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.sql.queries import Query, plain, selects, short, table_name
+from ci_bot.worker.rules.sql.queries import Query, plain, selects, table_name
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 
@@ -35,15 +35,16 @@ class ExternalUnregistered(ModelRule):
             return
         registers = any(item.kind.is_external for item in self.project.models.values())
         for name in unknown:
+            called = self.project.called(name)
             yield self.observation(
                 model,
-                f"`{short(name)}` is no model and is not in external_models.yaml: its columns are "
+                f"`{called}` is no model and is not in external_models.yaml: its columns are "
                 "not known, and no plan sees it change.",
                 "`sqlmesh create_external_models` has added it, with its columns",
-                subject=[short(name)],
+                subject=[called],
                 # Where a project registers nothing at all, that is its habit and not this change.
                 severity=None if registers else "medium",
-                anchors=(short(name), plain(name).rpartition(".")[2]),
+                anchors=(called, plain(name).rpartition(".")[2]),
             )
 
 
@@ -90,17 +91,18 @@ class SelectStar(ModelRule):
                 if not tables:
                     continue
                 known = [self.project.by_table.get(name) for name in tables]
+                called = [self.project.called(name) for name in tables]
                 all_known = all(m is not None and m.columns_to_types for m in known)
                 yield self.observation(
                     model,
-                    f"SELECT * takes every column that {names(short(name) for name in tables)} "
+                    f"SELECT * takes every column that {names(called)} "
                     + (
                         "has today; a new one appears here without a change."
                         if all_known
                         else "has, and SQLMesh does not know them."
                     ),
                     "the columns are named",
-                    subject=[f"* of {', '.join(short(name) for name in tables)}"],
+                    subject=[f"* of {', '.join(called)}"],
                     severity="low" if all_known else None,
                     anchors=("SELECT *", "*"),
                 )
@@ -158,11 +160,12 @@ class MissingColumn(ModelRule):
         if not violated.get(AmbiguousOrInvalidColumn):
             return
         for table, column in sorted(set(unresolved(query, self.project.by_table))):
+            called = self.project.called(table)
             yield self.observation(
                 model,
-                f"`{column}` is read from `{short(table)}`, which has no such column.",
+                f"`{column}` is read from `{called}`, which has no such column.",
                 "the column exists there, or is no longer read",
-                subject=[f"{short(table)} {column}"],
+                subject=[f"{called} {column}"],
                 anchors=(column,),
             )
 

@@ -13,7 +13,7 @@ from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.audits import column_names, promises
-from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.sql.queries import Query, selects, table_name
 
 _ADDING = (exp.Sum, exp.Avg)
 
@@ -87,18 +87,19 @@ class FanOutTotal(ModelRule):
                 if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
                     continue
                 alias = join.this.alias_or_name
+                called = self.project.called(table)
                 counted = {
-                    f"{column} by {short(table)}": node.sql(dialect=model.dialect)
+                    f"{column} by {called}": node.sql(dialect=model.dialect)
                     for column, node in totals
                     if _only_of_others(node, alias)
                 }
                 if counted:
                     yield self.observation(
                         model,
-                        partial(_multiplied, counted, short(table), min(keys, key=len), fixed),
+                        partial(_multiplied, counted, called, min(keys, key=len), fixed),
                         "the partner is reduced to one row first, or summed up in a CTE of its own",
                         subject=counted,
-                        anchors=(f"JOIN {short(table)}", "JOIN"),
+                        anchors=(f"JOIN {called}", "JOIN"),
                     )
 
 
@@ -145,13 +146,14 @@ class HistoryJoin(ModelRule):
                     for column in part.find_all(exp.Column)
                 }
                 if not mentioned & validity:
+                    called = self.project.called(table)
                     yield self.observation(
                         model,
-                        f"`{short(table)}` keeps a row for each version of a key, and the join "
+                        f"`{called}` keeps a row for each version of a key, and the join "
                         f"asks for none of {names(validity)}: rows meet every version.",
                         f"the join picks one version: {kind.valid_to_name.name} IS NULL",
-                        subject=[short(table)],
-                        anchors=(f"JOIN {short(table)}", "JOIN"),
+                        subject=[called],
+                        anchors=(f"JOIN {called}", "JOIN"),
                     )
 
 
@@ -176,9 +178,13 @@ class NotInNullable(ModelRule):
                         f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
                         "NULL, and no row passes.",
                         "NOT EXISTS stands in its place, or the subquery has IS NOT NULL",
-                        subject=[f"{_tables(inner)} {column.name.lower()}"],
+                        subject=[f"{self._tables(inner)} {column.name.lower()}"],
                         anchors=("NOT IN", "NOT"),
                     )
+
+    def _tables(self, subquery: Any) -> str:
+        found = {self.project.called(table_name(table)) for table in subquery.find_all(exp.Table)}
+        return ", ".join(sorted(found))
 
     def _is_certain(self, column: Any, subquery: Any) -> bool:
         """Whether a filter, an audit or a grain keeps the listed column from being NULL."""
@@ -201,10 +207,6 @@ def _lists(node: Any) -> list[Any]:
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     return [query.unnest()] if query is not None else []
-
-
-def _tables(subquery: Any) -> str:
-    return ", ".join(sorted({short(table_name(table)) for table in subquery.find_all(exp.Table)}))
 
 
 def _listed_column(subquery: Any) -> Any:

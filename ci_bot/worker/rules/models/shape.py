@@ -12,7 +12,7 @@ from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.places import place_of
-from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.sql.queries import Query, selects, table_name
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
 _BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
@@ -28,7 +28,8 @@ class CrossJoin(ModelRule):
         query = self.query(model)
         if query is None or not any(_looks_untied(join) for join in query.tree.all(exp.Join)):
             return
-        for target in unconditional_joins(query):
+        for node, scope in unconditional_joins(query):
+            target = self._called(node, scope)
             yield self.observation(
                 model,
                 f"`{target}` is joined without a condition that ties it to the other tables, so "
@@ -37,6 +38,11 @@ class CrossJoin(ModelRule):
                 subject=[target],
                 anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
             )
+
+    def _called(self, node: Any, scope: Any) -> str:
+        source = scope.sources.get(node.alias_or_name)
+        is_table = isinstance(source, exp.Table)
+        return self.project.called(table_name(source)) if is_table else str(node.alias_or_name)
 
 
 def _looks_untied(join: Any) -> bool:
@@ -48,8 +54,8 @@ def _looks_untied(join: Any) -> bool:
     )
 
 
-def unconditional_joins(query: Query) -> Iterator[str]:
-    """What is joined so that its rows all meet all others, by the name of the table."""
+def unconditional_joins(query: Query) -> Iterator[tuple[Any, Any]]:
+    """(what is joined, the scope) of joins whose rows all meet all others."""
     for scope in selects(query.root or query.written_root):
         select = scope.expression
         from_ = select.args.get("from_")
@@ -64,7 +70,7 @@ def unconditional_joins(query: Query) -> Iterator[str]:
                 and not _one_row(target, scope)
                 and not all(_one_row(item, scope) for item in left)
             ):
-                yield _shown(target, scope)
+                yield target, scope
             left.append(target)
 
 
@@ -103,11 +109,6 @@ def _one_row(node: Any, scope: Any) -> bool:
         for item in expression.expressions
     )
     return limited or generated or totals
-
-
-def _shown(node: Any, scope: Any) -> str:
-    source = scope.sources.get(node.alias_or_name)
-    return short(table_name(source)) if isinstance(source, exp.Table) else node.alias_or_name
 
 
 @on_model
@@ -161,15 +162,16 @@ class UnboundedRecursion(ModelRule):
                         "condition that stays true, never ends.",
                         "the recursive part counts its depth and stops at a number, or keeps the "
                         "path and leaves out what is on it",
-                        subject=[_tables(cte)],
+                        subject=[
+                            ", ".join(sorted(map(self.project.called, _tables(cte)))) or "itself"
+                        ],
                         anchors=("RECURSIVE", cte.alias),
                     )
 
 
-def _tables(cte: Any) -> str:
+def _tables(cte: Any) -> set[str]:
     """The stored tables that a CTE reads: its own name is no part of what it is."""
-    found = {table_name(table) for table in cte.this.find_all(exp.Table)}
-    return ", ".join(sorted(short(name) for name in found - {cte.alias.lower()})) or "itself"
+    return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
 def _members(cte: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import renamed
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import on_file, on_file_and_models
-from ci_bot.worker.rules.sql.queries import plain, short
+from ci_bot.worker.rules.sql.queries import plain
 
 REMOVED = rule("unit-test-removed")
 WEAKENED = rule("unit-test-weakened")
@@ -68,8 +68,8 @@ def _judged(
     if twin is None:
         yield Observation(
             REMOVED,
-            f"The unit test `{test.name}` of {short(test.case.model)} is gone, and the model is "
-            "still there.",
+            f"The unit test `{test.name}` of {inputs.names.of(test.case.model)} is gone, and the "
+            "model is still there.",
             "the test is back, or its owner says what replaces it",
             model=model,
             path=test.path,
