@@ -10,8 +10,10 @@ import textwrap
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -19,11 +21,12 @@ import yaml
 from ci_bot.bot.decision.judge import NOT_LISTED
 from ci_bot.bot.decision.registry import compares, judges
 from ci_bot.contracts import rules
+from ci_bot.contracts.documents.plan import Severity
 from ci_bot.contracts.rules import FACTS, RULES, Registry, RuleSpec, Scope, UnknownRule, page, rule
 from ci_bot.worker.rules import registry as worker_registry
-from ci_bot.worker.rules.models.base import MODEL_RULES
+from ci_bot.worker.rules.models.base import MODEL_RULES, ModelRule
 from tests.conftest import REPOSITORY
-from tests.rule_pages import FOLDER, INDEX, SEVERITIES, faults, index
+from tests.rule_pages import FOLDER, INDEX, faults, index
 
 # Read by `run` and `judge` themselves, where a rule fails and where there are too many findings.
 OF_THE_RUN = {worker_registry.CRASHED.id: "worker", NOT_LISTED.id: "bot"}
@@ -47,6 +50,7 @@ def given(registries: tuple[Registry[Any], ...]) -> set[str]:
     return {spec.id for registry in registries for spec in registry.specs}
 
 
+SEVERITIES = set(get_args(Severity))
 # Where severities are chosen. `rules.sql` takes queries apart, and has words like these of its own.
 OURS = ("ci_bot.worker.rules", "ci_bot.worker.statements", "ci_bot.bot.decision")
 NOT_OURS = "ci_bot.worker.rules.sql"
@@ -180,15 +184,27 @@ def test_code__that_gives_a_rule_reads_what_its_scope_says(spec: RuleSpec) -> No
     assert givers & HOME[spec.scope]
 
 
-# -------------------------------------------------------------------------------------- severities
+# ---------------------------------------------------------------------------- what the code says
 
 
-def weights_in(code: Any) -> set[str]:
-    """The severities that stand in a rule's code, and in the code of ours that it uses.
+@dataclass
+class Reach:
+    """What stands in the code of a rule, and in the code of ours that it uses.
 
-    What is only compared with is left out.
+    Attributes:
+        weights: severities; what is only compared with is left out.
+        specs: rules that it may give.
+        words: names and attributes that it reads.
     """
-    found: set[str] = set()
+
+    weights: set[str] = field(default_factory=set)
+    specs: set[RuleSpec] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+
+
+@cache
+def reach_of(code: Callable[..., Any]) -> Reach:
+    found = Reach()
     todo: list[tuple[ast.AST, dict[str, Any]]] = [source_of(code)]
     done: set[tuple[str, str]] = set()
     while todo:
@@ -201,17 +217,26 @@ def weights_in(code: Any) -> set[str]:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and id(node) not in compared:
-                found |= {node.value} & set(SEVERITIES) if isinstance(node.value, str) else set()
+                found.weights |= {node.value} & SEVERITIES if isinstance(node.value, str) else set()
+            if isinstance(node, ast.Attribute):
+                found.words.add(node.attr)
+                holder = scope.get(node.value.id) if isinstance(node.value, ast.Name) else None
+                spec = getattr(holder, node.attr, None)
+                found.specs |= {spec} if isinstance(spec, RuleSpec) else set()
             name = node.id if isinstance(node, ast.Name) else ""
             if name in scope and (scope["__name__"], name) not in done:
                 done.add((scope["__name__"], name))
+                found.words.add(name)
+                found.specs |= {scope[name]} if isinstance(scope[name], RuleSpec) else set()
                 todo += used(name, scope)
     return found
 
 
 def source_of(code: Any) -> tuple[ast.AST, dict[str, Any]]:
-    """A function or class as a tree, and the names that it sees."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    """A function or class as a tree, without its decorators, and the names that it sees."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
+    assert isinstance(tree, ast.FunctionDef | ast.ClassDef)
+    tree.decorator_list = []
     return tree, vars(sys.modules[code.__module__])
 
 
@@ -236,13 +261,24 @@ CODE: list[tuple[Callable[..., Any], tuple[RuleSpec, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("code", "specs"), CODE, ids=[f"{c.__module__}.{c.__name__}" for c, _ in CODE]
+EACH_CODE = pytest.mark.parametrize(
+    ("code", "specs"), CODE, ids=[f"{code.__module__}.{code.__name__}" for code, _ in CODE]
 )
+
+
+@EACH_CODE
+def test_code__gives_the_rules_that_its_decorator_names(
+    code: Callable[..., Any], specs: tuple[RuleSpec, ...]
+) -> None:
+    own = {code.spec} if isinstance(code, type) and issubclass(code, ModelRule) else set()
+    assert reach_of(code).specs | own == set(specs)
+
+
+@EACH_CODE
 def test_severity__beside_the_rules_own_is_named_on_a_page(
     code: Callable[..., Any], specs: tuple[RuleSpec, ...]
 ) -> None:
-    assert weights_in(code) <= {one for spec in specs for one in spec.severities}
+    assert reach_of(code).weights <= {one for spec in specs for one in spec.severities}
 
 
 # These take the severity of what they stand for.
@@ -251,5 +287,35 @@ TAKEN = {"R10-not-listed", "rule-crashed"}
 
 @pytest.mark.parametrize("spec", [s for s in RULES.values() if s.also and s.id not in TAKEN])
 def test_severity__that_a_page_names_is_given_by_the_code(spec: RuleSpec) -> None:
-    written = {one for code, specs in CODE if spec in specs for one in weights_in(code)}
+    written = {one for code, specs in CODE if spec in specs for one in reach_of(code).weights}
     assert spec.severities - {spec.severity} <= written
+
+
+# Where each fact is read. tests/integration/test_rule_needs.py shows that a review supplies it.
+READ_AS: dict[str, set[str]] = {
+    "base": {"before", "from_base", "Pair"},
+    "base_failures": {"base_failures"},
+    "base_tests": {"on_base"},
+    "changed_files": {"changed_files", "code_on_load", "unread_because"},
+    "cost": {"judged_costs"},
+    "data_diff": {"TableDiff"},
+    "effects": {"judged", "JudgedEffect", "statements"},
+    "environments": {"environments", "also_in"},
+    "failure": {"failure"},
+    "limits": {"max_intervals", "max_executor_hours"},
+    "linter": {"lint"},
+    "load_trace": {"load_known"},
+    "prod_plan": {"prod_plan"},
+    "pull_request": {"conflict", "fork"},
+    "readers": {"readers", "depends_on"},
+    "row_counts": {"row_counts"},
+    "settings": {"variables"},
+    "unit_tests": {"tests"},
+    "work": {"judged_work"},
+}
+
+
+@pytest.mark.parametrize(("spec", "need"), [(s, need) for s in RULES.values() for need in s.needs])
+def test_need__is_read_by_the_rules_code(spec: RuleSpec, need: str) -> None:
+    words = {word for code, specs in CODE if spec in specs for word in reach_of(code).words}
+    assert words & READ_AS[need]
