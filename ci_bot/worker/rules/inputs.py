@@ -87,6 +87,17 @@ class RuleInputs:
                 found.setdefault(path, []).append(model)
         return found
 
+    @cached_property
+    def columns_by_schema(self) -> frozenset[tuple[str, str]]:
+        """(schema, column) of everything that prod's models show, in lower case."""
+        return frozenset(
+            (parts[-2].strip('"`').lower(), str(column).lower())
+            for fqn, model in self.before.items()
+            for parts in [fqn.split(".")]
+            if len(parts) > 1
+            for column in model.columns_to_types or {}
+        )
+
     def in_project(self, path: str) -> str | None:
         """`path` relative to the project directory that holds it; None where no project does."""
         for project in sorted(self.projects, key=len, reverse=True):

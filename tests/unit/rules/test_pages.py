@@ -16,6 +16,7 @@ ELSEWHERE = {
     "huge-full-model",
     "lint-rules-ignored",
     "model-renamed",
+    "python-dependency-missing",
     "removed-model-read",
 }
 MODEL_RULES = [id_ for id_, s in RULES.items() if s.scope == "model" and id_ not in ELSEWHERE]

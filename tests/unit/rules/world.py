@@ -12,6 +12,7 @@ from sqlglot.schema import MappingSchema
 from sqlmesh.core import dialect as d
 from sqlmesh.core.audit import ModelAudit, load_audit
 from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_model
+from sqlmesh.core.signal import signal
 
 from ci_bot.contracts.documents.plan import Finding
 from ci_bot.contracts.rules import RULES
@@ -20,6 +21,15 @@ from ci_bot.worker.rules.run import findings, observed, observed_in_files
 from ci_bot.worker.words.names import Names
 
 ROOT = Path("/repository")
+
+
+@signal()
+def arrived(batch: Any, source: str = "") -> bool:
+    """A signal that the models of these tests may wait for."""
+    return True
+
+
+SIGNALS = {"arrived": signal.get_registry()["arrived"]}
 EXTERNAL: Mapping[str, Mapping[str, str]] = {
     "raw.orders": {
         "order_id": "BIGINT",
@@ -63,6 +73,7 @@ def models(
             default_catalog="spark_catalog",
             path=ROOT / path,
             audit_definitions=known_audits,
+            signal_definitions=SIGNALS,
         )
         made[model.fqn] = model
     for name, columns in external.items():

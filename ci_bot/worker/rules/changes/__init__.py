@@ -10,6 +10,7 @@ from ci_bot.worker.rules.changes import (
     joins,
     results,
     rows,
+    schedule,
     storage,
 )
 from ci_bot.worker.rules.registry import on_change, on_new_model
@@ -26,5 +27,6 @@ __all__ = [
     "joins",
     "results",
     "rows",
+    "schedule",
     "storage",
 ]

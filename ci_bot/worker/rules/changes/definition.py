@@ -20,13 +20,11 @@ TIME_COLUMN = rule("time-column-changed")
 UNIQUE_KEY = rule("unique-key-not-unique")
 START = rule("start-moved-later")
 LOOKBACK = rule("lookback-removed")
-CRON = rule("cron-changed")
 DIALECT = rule("model-dialect-changed")
 GATEWAY = rule("model-gateway-changed")
 IGNORED = rule("lint-rules-ignored")
 
 _WEIGHTY = frozenset({"FULL", "VIEW"})
-SLOWER = 2
 
 
 def _name(model: Any) -> str:
@@ -39,14 +37,14 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     old, new = _name(pair.before), _name(pair.after)
     if old == new:
         return
+    does = {
+        "VIEW": "nothing is stored any more, and every reader computes it.",
+        "EMBEDDED": "it exists inside the queries of its readers only, so whoever reads it from "
+        "outside the project finds nothing any more.",
+    }.get(new, "the table is built anew, and each run writes it in another way.")
     yield Observation(
         KIND,
-        f"{old} becomes {new}: "
-        + (
-            "nothing is stored any more, and every reader computes it."
-            if new == "VIEW"
-            else "the table is built anew, and each run writes it in another way."
-        ),
+        f"{old} becomes {new}: {does}",
         "the owner confirms the new kind and its cost",
         severity="medium" if {old, new} <= _WEIGHTY else None,
         model=pair.after,
@@ -70,7 +68,7 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("time_column",),
         )
-    elif old.format != new.format:
+    elif _format(old) != _format(new):
         yield Observation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
@@ -80,12 +78,29 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+def _format(time_column: Any) -> str:
+    """The format as it is meant: a definition from the state has its percent signs doubled."""
+    return str(time_column.format).replace("%%", "%")
+
+
 @on_change(UNIQUE_KEY)
 def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Another key for the merge, without anything that proves it."""
     old = frozenset(column_names(pair.before.unique_key))
     new = frozenset(column_names(pair.after.unique_key))
     if not old or not new or old == new:
+        return
+    if old < new:
+        # Whatever proves the new key: a row of the old one that changes in what was added is no
+        # longer replaced, it is stored a second time.
+        yield Observation(
+            UNIQUE_KEY,
+            f"The key grows from {names(old)} to {names(new)}: one {names(old)} may now have "
+            "several rows.",
+            "readers expect several rows for each of the old keys",
+            model=pair.after,
+            anchors=("unique_key",),
+        )
         return
     if promises(pair.after).makes_unique(new) or _groups_by(pair, new):
         yield Observation(
@@ -99,16 +114,6 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
         return
     proof = "fewer columns" if new < old else "other columns"
-    if old < new:
-        yield Observation(
-            UNIQUE_KEY,
-            f"The key grows from {names(old)} to {names(new)}: one `{sorted(old)[0]}` may now have "
-            "several rows.",
-            "readers expect several rows for each of the old keys",
-            model=pair.after,
-            anchors=("unique_key",),
-        )
-        return
     yield Observation(
         UNIQUE_KEY,
         f"The key changes from {names(old)} to {names(new)} ({proof}), and nothing shows that it "
@@ -196,34 +201,6 @@ def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("lookback", "kind"),
         )
-
-
-@on_change(CRON)
-def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
-    """Another schedule: the same data at another time, or less often."""
-    if pair.before.cron == pair.after.cron:
-        return
-    old, new = _period(pair.before), _period(pair.after)
-    rarer = old is not None and new is not None and new >= SLOWER * old
-    yield Observation(
-        CRON,
-        f"The schedule changes from {pair.before.cron} to {pair.after.cron}"
-        + (": readers see new data later than before." if rarer else "."),
-        "readers expect the new schedule",
-        severity="medium" if rarer else None,
-        model=pair.after,
-        anchors=("cron",),
-    )
-
-
-def _period(model: Any) -> float | None:
-    """Seconds between two runs, seen from a fixed day."""
-    try:
-        first = model.croniter(datetime(2024, 1, 1)).get_next()
-        second = model.croniter(first).get_next()
-        return float((second - first).total_seconds())
-    except Exception:  # a schedule that cannot be read is SQLMesh's to refuse
-        return None
 
 
 @on_change(DIALECT, GATEWAY)

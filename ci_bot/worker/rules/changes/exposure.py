@@ -11,6 +11,7 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.sql.personal import exposed
+from ci_bot.worker.rules.sql.queries import plain, short
 
 GRANTS = rule("grants-changed")
 PERSONAL = rule("personal-data-exposed")
@@ -59,7 +60,15 @@ def exposed_by(
     queries = pair.queries if pair is not None else None
     new = exposed(after, queries)
     old = exposed(before, queries) if before is not None else {}
-    came = {name: source for name, source in new.items() if name not in old}
+    schema = _schema(after.fqn)
+    came = {
+        name: source
+        for name, source in new.items()
+        # Inside the schemas that hold them, personal data pass from layer to layer.
+        if name not in old
+        and _schema(source.rpartition(".")[0]) != schema
+        and (schema, name) not in inputs.columns_by_schema
+    }
     if not came:
         return
     parents = [inputs.after.get(name) for name in after.depends_on]
@@ -84,3 +93,8 @@ def exposed_by(
         subject=tuple(sorted(came)),
         anchors=tuple(came),
     )
+
+
+def _schema(table: str) -> str:
+    """The schema of a table's name, in lower case; nothing where it has none."""
+    return plain(table).rpartition(".")[0].rpartition(".")[2].lower()

@@ -15,6 +15,7 @@ from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 
 DESTRUCTIVE = rule("forward-only-destructive")
+MIXED = rule("forward-only-history-mixed")
 
 
 @on_change(DESTRUCTIVE)
@@ -104,3 +105,36 @@ def _as_stored(model: Any) -> Any:
 def _column(operation: Any) -> str:
     parts = getattr(operation, "column_parts", None) or []
     return ".".join(str(getattr(part, "name", part)) for part in parts) or "columns"
+
+
+@on_change(MIXED)
+def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """History keeps the old logic and new intervals get the new one, in one table."""
+    if pair.renamed or not pair.after.forward_only or pair.meanings is None:
+        return
+    old, new = pair.meanings
+    other = [n for n in old.results if n in new.results and old.results[n] != new.results[n]]
+    added = [n for n in new.results if n not in old.results]
+    rows = (old.filters, old.joins, old.groups, old.distincts, old.unions) != (
+        new.filters, new.joins, new.groups, new.distincts, new.unions
+    )  # fmt: skip
+    if other or rows:
+        what = [f"values of {names(other)}"] if other else []
+        what += ["which rows it has"] if rows else []
+        yield Observation(
+            MIXED,
+            f"Forward-only, and {' and '.join(what)} change: stored history keeps the old meaning "
+            "and new intervals get the new one, so the two cannot be compared.",
+            "the owner confirms the break in the history, or restates it after the merge",
+            model=pair.after,
+            anchors=(*other, "forward_only"),
+        )
+    elif added:
+        yield Observation(
+            MIXED,
+            f"Forward-only: {names(added)} stays NULL in the rows that are stored already.",
+            "readers expect NULL in the history, or it is restated after the merge",
+            severity="info",
+            model=pair.after,
+            anchors=tuple(added),
+        )

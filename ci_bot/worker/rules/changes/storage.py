@@ -43,6 +43,9 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     before, after = (getattr(side, "on_destructive_change", None) for side in (old, new))
     if before is not None and after is not None and before.is_error and not after.is_error:
         lost.append(f"on_destructive_change {after.value.lower()}")
+    before, after = (getattr(side, "on_additive_change", None) for side in (old, new))
+    if before is not None and after is not None and before.is_error and not after.is_error:
+        lost.append(f"on_additive_change {after.value.lower()}")
     if pair.before.disable_restatement and not pair.after.disable_restatement:
         lost.append("disable_restatement false")
     if getattr(new, "auto_restatement_cron", None) and not getattr(
@@ -55,6 +58,10 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         lost.append("forward_only false (a change builds all of history anew)")
     if not pair.before.allow_partials and pair.after.allow_partials:
         lost.append("allow_partials true (incomplete intervals are published)")
+    if pair.after.physical_version and pair.after.physical_version != pair.before.physical_version:
+        lost.append("physical_version (a table is taken over, whatever it was computed by)")
+    if _writes_prod_directly(pair.after) and not _writes_prod_directly(pair.before):
+        lost.append("virtual_environment_mode dev_only (prod's table is written directly)")
     if lost:
         yield Observation(
             GUARDS,
@@ -64,6 +71,11 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             subject=tuple(item.split(" (")[0] for item in lost),
             anchors=(*(item.split()[0] for item in lost), "kind"),
         )
+
+
+def _writes_prod_directly(model: Any) -> bool:
+    mode = getattr(model, "virtual_environment_mode", None)
+    return mode is not None and not mode.is_full
 
 
 @on_change(LAYOUT)
@@ -80,6 +92,7 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
     if _texts(pair.before.clustered_by) != _texts(pair.after.clustered_by):
         changed.append(f"clustered_by {', '.join(_texts(pair.after.clustered_by)) or 'none'}")
+    replaced = pair.after.kind.is_incremental_by_partition and before != after
     if changed:
         yield Observation(
             LAYOUT,
@@ -88,8 +101,10 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 " A forward-only table keeps its old layout until someone rebuilds it."
                 if pair.after.forward_only
                 else ""
-            ),
+            )
+            + (" A run now replaces other rows: those of the new partitions." if replaced else ""),
             "the new layout serves the readers' filters",
+            severity="high" if replaced else None,
             model=pair.after,
             subject=tuple(item.split()[0] for item in changed),
             anchors=tuple(item.split()[0] for item in changed),

@@ -3,7 +3,15 @@ here takes part."""
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.files import configuration, environment, python, secrets, seeds, starters
+from ci_bot.worker.rules.files import (
+    configuration,
+    environment,
+    python,
+    secrets,
+    seed_values,
+    seeds,
+    starters,
+)
 from ci_bot.worker.rules.files.raw import literal_statements, macro_arguments
 from ci_bot.worker.rules.files.unit_tests import comparing
 from ci_bot.worker.rules.registry import (
@@ -28,6 +36,7 @@ __all__ = [
     "macro_arguments",
     "python",
     "secrets",
+    "seed_values",
     "seeds",
     "starters",
 ]

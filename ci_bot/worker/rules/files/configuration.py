@@ -11,7 +11,7 @@ from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.secrets.names import is_suspect
-from ci_bot.worker.rules.files.settings import SETTINGS, SettingJudgement, judged
+from ci_bot.worker.rules.files.settings import OTHER, SETTINGS, SettingJudgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
@@ -57,12 +57,40 @@ def changed(inputs: RuleInputs) -> Iterator[Observation]:
         text = inputs.text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
+        added = _gateways_added(old, new)
         settings = [
             (key, old.get(key), new.get(key))
             for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
+            if old.get(key) != new.get(key) and _gateway(key) not in added
         ]
         yield from _observations(settings, path, text)
+        for name in sorted(added):
+            yield Observation(
+                OTHER,
+                f"The gateway `{name}` is added. Whatever runs without a gateway of its own runs "
+                "where it did.",
+                "nothing to do",
+                severity="low",
+                path=path,
+                line=line_of(text, (name, "gateways")),
+            )
+
+
+def _gateways_added(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """Gateways that only the new configuration has, and that nothing runs on by default.
+
+    A model that asks for one by name is a changed model, and is judged as that.
+    """
+    before, after = (list(dict.fromkeys(filter(None, map(_gateway, side)))) for side in (old, new))
+    # SQLMesh takes the first one where none is named.
+    default = new.get("default_gateway") or next(iter(after), None)
+    return set(after) - set(before) - {default} if before else set()
+
+
+def _gateway(key: str) -> str | None:
+    """The gateway that a setting belongs to."""
+    parts = key.split("\x00")
+    return parts[1] if parts[0] == "gateways" and len(parts) > 1 else None
 
 
 def is_project_yaml(inputs: RuleInputs, path: str) -> bool:

@@ -33,7 +33,7 @@ _NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
 _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 
-def _seeds(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
+def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
     """Changed CSV files with the seed model that reads each, from whichever side knows it."""
     sides = [_Readers(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
@@ -85,7 +85,7 @@ def _normal(parts: tuple[str, ...]) -> list[str]:
 @on_file_and_models(NOT_UTF8)
 def readable(inputs: RuleInputs) -> Iterator[Observation]:
     """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
-    for path, model in _seeds(inputs):
+    for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
         if content is None:
             continue
@@ -134,7 +134,7 @@ def _encoding(model: Any) -> str:
     return str(getattr(settings, "encoding", None) or "utf-8")
 
 
-def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[list[str]] | None:
+def table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[list[str]] | None:
     content = (inputs.files_before if before else inputs.files_after)(path)
     if content is None or len(content) > LARGE_BYTES:
         return None
@@ -160,7 +160,7 @@ def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[l
 @on_file_and_models(TOO_LARGE, BROKEN)
 def contents(inputs: RuleInputs) -> Iterator[Observation]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
-    for path, model in _seeds(inputs):
+    for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
         size, rows_count = _extent(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MAX_ROWS:
@@ -175,7 +175,7 @@ def contents(inputs: RuleInputs) -> Iterator[Observation]:
                 path=path,
                 line=1,
             )
-        rows = _table(inputs, path, model, before=False)
+        rows = table(inputs, path, model, before=False)
         if rows is not None:
             yield from _shape(path, model, rows)
 
@@ -247,11 +247,11 @@ def _types(
 @on_file_and_models(KEYS)
 def keys(inputs: RuleInputs) -> Iterator[Observation]:
     """Keys that are repeated now, and keys that readers may still join on."""
-    for path, model in _seeds(inputs):
+    for path, model in seeds_changed(inputs):
         if model is None:
             continue
         grains = [grain for grain in grain_of(model) if grain]
-        after = _table(inputs, path, model, before=False)
+        after = table(inputs, path, model, before=False)
         if not grains or not after:
             continue
         new = _keys(after, grains[0])
@@ -269,7 +269,7 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 line=1,
                 subject=("repeated",),
             )
-        before = _table(inputs, path, model, before=True)
+        before = table(inputs, path, model, before=True)
         old = _keys(before, grains[0]) if before else None
         gone = set(old or ()) - set(new)
         if old and gone:

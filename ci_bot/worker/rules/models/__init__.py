@@ -13,8 +13,10 @@ from __future__ import annotations
 from ci_bot.worker.rules.models import (  # noqa: F401 - each enters its classes
     clock,
     contract,
+    dependencies,
     joining,
     keys,
+    partitions,
     shape,
     size,
     timing,
