@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from sqlglot import exp
+
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
@@ -16,6 +18,7 @@ from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.queries import outer
 
 KIND = rule("kind-changed")
+EMBEDDED = rule("model-embedded")
 TIME_COLUMN = rule("time-column-changed")
 UNIQUE_KEY = rule("unique-key-not-unique")
 START = rule("start-moved-later")
@@ -31,20 +34,30 @@ def _name(model: Any) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
-@on_change(KIND)
+@on_change(KIND, EMBEDDED)
 def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Tables that become views, increments that become full builds, and back."""
     old, new = _name(pair.before), _name(pair.after)
     if old == new:
         return
-    does = {
-        "VIEW": "nothing is stored any more, and every reader computes it.",
-        "EMBEDDED": "it exists inside the queries of its readers only, so whoever reads it from "
-        "outside the project finds nothing any more.",
-    }.get(new, "the table is built anew, and each run writes it in another way.")
+    if new == "EMBEDDED":
+        yield Observation(
+            EMBEDDED,
+            f"{old} becomes EMBEDDED: the model exists inside the queries of its readers only, and "
+            "whoever reads it from outside the project finds nothing any more.",
+            "nobody outside the project reads it",
+            model=pair.after,
+            anchors=("kind",),
+        )
+        return
     yield Observation(
         KIND,
-        f"{old} becomes {new}: {does}",
+        f"{old} becomes {new}: "
+        + (
+            "nothing is stored any more, and every reader computes it."
+            if new == "VIEW"
+            else "the table is built anew, and each run writes it in another way."
+        ),
         "the owner confirms the new kind and its cost",
         severity="medium" if {old, new} <= _WEIGHTY else None,
         model=pair.after,
@@ -68,7 +81,7 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("time_column",),
         )
-    elif _format(old) != _format(new):
+    elif _format(old) != _format(new) and not _is_temporal(pair.after, after):
         yield Observation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
@@ -76,6 +89,12 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("time_column",),
         )
+
+
+def _is_temporal(model: Any, column: str) -> bool:
+    """Whether the time column is a date or time stamp: a format is for text and numbers."""
+    kind = (model.columns_to_types or {}).get(column)
+    return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
 
 
 def _format(time_column: Any) -> str:

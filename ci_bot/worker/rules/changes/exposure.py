@@ -10,7 +10,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change, on_new_model
-from ci_bot.worker.rules.sql.personal import exposed
+from ci_bot.worker.rules.sql.personal import exposed, names_in
 from ci_bot.worker.rules.sql.queries import plain, short
 
 GRANTS = rule("grants-changed")
@@ -74,6 +74,8 @@ def exposed_by(
     parents = [inputs.after.get(name) for name in after.depends_on]
     # Taking data in is what staging is for; passing them on is a decision.
     lands = bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
+    # A model that read the column and did not show it kept it back on purpose.
+    kept_back = names_in(before, queries) & {s.rpartition(".")[2].lower() for s in came.values()}
     yield Observation(
         PERSONAL,
         f"Personal data: {names(came)}"
@@ -83,12 +85,14 @@ def exposed_by(
             else ""
         )
         + (
-            " are taken in from the source."
+            " were read and not shown before, and now are."
+            if kept_back
+            else " are taken in from the source."
             if lands
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        severity="low" if lands else None,
+        severity="low" if lands and not kept_back else None,
         model=after,
         subject=tuple(sorted(came)),
         anchors=tuple(came),

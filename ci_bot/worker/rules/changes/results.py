@@ -7,15 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.contracts.rules import rule
+from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
+from ci_bot.worker.rules.sql.canonical import unquoted
+from ci_bot.worker.rules.sql.queries import Query, short
 from ci_bot.worker.rules.statements import model_statements
 
 RETYPED = rule("column-retyped")
@@ -29,6 +34,9 @@ _AGGREGATE = re.compile(
     r"anyvalue|first|last|arrayagg|arrayuniqueagg|argmax|argmin|logicaland|logicalor|"
     r"groupconcat)\((distinct\()?"
 )
+
+# An expression is told whole up to here.
+SHOWN = 120
 
 
 @on_change(RETYPED)
@@ -65,6 +73,38 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             subject=tuple(found),
             anchors=tuple(found),
         )
+
+
+@on_change(RETYPED)
+def casts(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Casts inside an expression, whose own type may hide that values no longer fit."""
+    if pair.query_before is None or pair.query_after is None or pair.same_query:
+        return
+    old, new = _casts(pair.query_before), _casts(pair.query_after)
+    dialect = pair.after.dialect
+    found = {
+        text: f"{text} from {old[text].sql(dialect=dialect)} to {new[text].sql(dialect=dialect)}"
+        for text in old.keys() & new.keys()
+        if types.retyped(old[text], new[text]) == "narrower"
+    }
+    if found:
+        yield Observation(
+            RETYPED,
+            f"Cast to a type that holds less: {names(found.values())}; values that do not fit are "
+            "rounded, cut or NULL.",
+            "the values fit the new type",
+            model=pair.after,
+            anchors=("CAST",),
+        )
+
+
+def _casts(query: Query) -> dict[str, Any]:
+    """The type that each expression is cast to, where it is cast to one type only."""
+    found: dict[str, Any] = {}
+    for node in query.tree.all(exp.Cast, exp.TryCast):
+        text = shortened(hide(unquoted(node.this.sql())), SHOWN)
+        found[text] = None if found.get(text, node.to) != node.to else node.to
+    return {text: kind for text, kind in found.items() if kind is not None}
 
 
 @on_change(DIVISION)

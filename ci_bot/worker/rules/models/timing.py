@@ -64,6 +64,7 @@ class TimeFilterMissing(ModelRule):
             return
         bounds = bounds_of(query)
         if bounds.lower and bounds.upper:
+            yield from self._only_one_day(model, query)
             return
         column = model.time_column.column.sql(dialect=model.dialect)
         if bounds.any:
@@ -89,6 +90,23 @@ class TimeFilterMissing(ModelRule):
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
+    def _only_one_day(self, model: Any, query: Query) -> Iterator[Observation]:
+        """A run of several intervals, as every backfill is, gets start and end of all of them."""
+        alone = model.batch_size == 1 and not model.lookback
+        if alone or query.written is None:
+            return
+        for test in query.written_tree.all(exp.EQ):
+            edges = {name for side in (test.this, test.expression) if (name := _day_macro(side))}
+            if len(edges) == 1 and (edge := edges.pop()):
+                yield self.observation(
+                    model,
+                    f"`= @{edge}` reads one day only, and a backfill runs many intervals at once: "
+                    "the others stay empty and count as done.",
+                    "BETWEEN, or <= and >=, compare with start and end; or batch_size is 1, "
+                    "without a lookback",
+                    anchors=(f"@{edge}",),
+                )
+
 
 @on_model
 class IntervalEdge(ModelRule):
@@ -100,7 +118,6 @@ class IntervalEdge(ModelRule):
         query = self.query(model)
         if query is None or query.written is None or not model.kind.is_incremental:
             return
-        yield from self._only_one_day(model, query)
         for test in query.written_tree.all(exp.LT, exp.GT):
             left = isinstance(test, exp.LT)
             # x < end and x > start, written either way round.
@@ -116,23 +133,6 @@ class IntervalEdge(ModelRule):
                         subject=[f"@{name}"],
                         anchors=(f"@{name}",),
                     )
-
-    def _only_one_day(self, model: Any, query: Query) -> Iterator[Observation]:
-        """A run of several intervals, as every backfill is, gets start and end of all of them."""
-        alone = model.batch_size == 1 and not model.lookback
-        if alone or not model.kind.is_incremental_by_time_range:
-            return
-        for test in query.written_tree.all(exp.EQ):
-            edges = {name for side in (test.this, test.expression) if (name := _day_macro(side))}
-            if len(edges) == 1 and (edge := edges.pop()):
-                yield self.observation(
-                    model,
-                    f"`= @{edge}` reads one day only, and a backfill runs many intervals at once: "
-                    "the others stay empty and count as done.",
-                    "BETWEEN, or <= and >=, compare with start and end; or batch_size is 1, "
-                    "without a lookback",
-                    anchors=(f"@{edge}",),
-                )
 
 
 def _day_macro(node: Any) -> str | None:

@@ -72,6 +72,12 @@ def exposed(model: Any, queries: Queries | None = None) -> dict[str, str]:
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
 
+def names_in(model: Any, queries: Queries | None = None) -> set[str]:
+    """Every name in the query of a model, in lower case; none where there is no query."""
+    query = (queries or Queries()).of(model) if model is not None else None
+    return {str(node.this).lower() for node in query.tree.all(exp.Identifier)} if query else set()
+
+
 def _source(item: Any, branch: Any) -> str | None:
     inner = item.unalias()
     if _hidden(inner):
