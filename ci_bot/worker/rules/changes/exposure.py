@@ -11,7 +11,7 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.sql.personal import exposed, names_in
-from ci_bot.worker.rules.sql.queries import plain, short
+from ci_bot.worker.rules.sql.queries import plain
 
 GRANTS = rule("grants-changed")
 PERSONAL = rule("personal-data-exposed")

@@ -127,6 +127,7 @@ def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "and new intervals get the new one, so the two cannot be compared.",
             "the owner confirms the break in the history, or restates it after the merge",
             model=pair.after,
+            subject=tuple(other),
             anchors=(*other, "forward_only"),
         )
     elif added:
@@ -136,5 +137,6 @@ def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "readers expect NULL in the history, or it is restated after the merge",
             severity="info",
             model=pair.after,
+            subject=tuple(added),
             anchors=tuple(added),
         )

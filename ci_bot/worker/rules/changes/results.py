@@ -20,7 +20,7 @@ from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
 from ci_bot.worker.rules.sql.canonical import unquoted
-from ci_bot.worker.rules.sql.queries import Query, short
+from ci_bot.worker.rules.sql.queries import Query
 from ci_bot.worker.rules.statements import model_statements
 
 RETYPED = rule("column-retyped")
@@ -94,6 +94,7 @@ def casts(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "rounded, cut or NULL.",
             "the values fit the new type",
             model=pair.after,
+            subject=tuple(sorted(found)),
             anchors=("CAST",),
         )
 

@@ -118,6 +118,7 @@ def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "yet is computed without them, and counts as done.",
             "the data are there when the model runs, or the signal is back",
             model=pair.after,
+            subject=tuple(gone),
             anchors=("signals", "name"),
         )
     if other:
@@ -127,6 +128,7 @@ def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "the owner confirms what the model waits for",
             severity="medium",
             model=pair.after,
+            subject=tuple(other),
             anchors=("signals",),
         )
 

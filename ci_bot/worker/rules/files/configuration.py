@@ -73,6 +73,7 @@ def changed(inputs: RuleInputs) -> Iterator[Observation]:
                 severity="low",
                 path=path,
                 line=line_of(text, (name, "gateways")),
+                subject=(f"gateways.{name}",),
             )
 
 

@@ -61,6 +61,7 @@ def misread(inputs: RuleInputs) -> Iterator[Observation]:
                     model=model,
                     path=path,
                     line=1,
+                    subject=(name,),
                 )
 
 

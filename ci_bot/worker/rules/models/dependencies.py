@@ -11,7 +11,7 @@ from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.python_code import trees
-from ci_bot.worker.rules.sql.queries import plain, short
+from ci_bot.worker.rules.sql.queries import plain
 
 # Methods of SQLMesh's ExecutionContext and of the Spark session behind it.
 _BY_NAME = frozenset({"resolve_table", "table"})
@@ -30,7 +30,7 @@ class PythonDependencyMissing(ModelRule):
             return
         known = {plain(name) for name in model.depends_on} | {plain(model.fqn)}
         missing = {
-            short(found.fqn): text
+            plain(found.fqn).partition(".")[2] or plain(found.fqn): text
             for tree in trees(model)
             for text in _read(tree)
             if (found := self.project.by_table.get(plain(text))) is not None
@@ -43,6 +43,7 @@ class PythonDependencyMissing(ModelRule):
                 "not wait for it, and does not compute this model again when it changes.",
                 "`depends_on` names every model that the code reads, or is left out where the "
                 "code names them as text in `context.resolve_table`",
+                subject=sorted(missing),
                 anchors=("depends_on", *missing.values()),
             )
 

@@ -69,6 +69,7 @@ class PartitionPerRow(ModelRule):
                 f"Partitioned by {names(fine)}, which is another value in nearly every row: each "
                 "of them becomes a directory with a file, for the metastore and every reader.",
                 "the partitions are coarse, such as a day, and the rest is clustered or bucketed",
+                subject=sorted(fine),
                 anchors=("partitioned_by", *fine),
             )
 

@@ -104,6 +104,7 @@ class TimeFilterMissing(ModelRule):
                     "the others stay empty and count as done.",
                     "BETWEEN, or <= and >=, compare with start and end; or batch_size is 1, "
                     "without a lookback",
+                    subject=[f"= @{edge}"],
                     anchors=(f"@{edge}",),
                 )
 
