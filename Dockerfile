@@ -84,6 +84,7 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY ci_bot /src/ci_bot
 COPY templates /src/templates
 COPY examples /src/examples
+COPY docs/rules /src/docs/rules
 RUN /build/bin/pip wheel --no-deps --no-index --no-build-isolation --wheel-dir /wheels /src \
     && /build/bin/pip --python /opt/ci-bot/bin/python install --no-deps --no-index --no-compile \
         --root /package /wheels/*.whl \

@@ -309,6 +309,15 @@ def demo(keep: str | None) -> None:
 
 
 @_command
+@click.argument("rule", cls=Argument, type=Value(values.text), required=False)
+def explain(rule: str | None) -> None:
+    """Print what a rule sees, why it matters and how to clear it; without RULE, all rules."""
+    from ci_bot.bot.terminal.explain import explain as explain_rule
+
+    _guarded(lambda machine: explain_rule(machine, rule))
+
+
+@_command
 @click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup"))
 def schema(document: str) -> None:
     """Print the JSON Schema of a file."""

@@ -70,7 +70,12 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
         return {}
     names = Names(opened.context.default_catalog, opened.context.default_dialect)
     changes = describe.changes(
-        planned, names, repository=head, columns=lambda *_: [], is_from_base=lambda *_: False
+        planned,
+        names,
+        repository=head,
+        columns=lambda *_: [],
+        is_from_base=lambda *_: False,
+        also_in={},
     )
     lineage = describe.lineage(planned, names)
     return {

@@ -84,6 +84,9 @@ def test_parse__of_what_is_no_date__names_the_input_and_what_to_write(text: str,
     [
         ("spark_catalog", '"spark_catalog"."shop"."orders"', "shop.orders"),
         ("spark_catalog", '"lake"."shop"."orders"', "lake.shop.orders"),
+        ("spark_catalog", "spark_catalog.shop.orders", "shop.orders"),
+        ("SNOW", "snow.shop.orders", "shop.orders"),
+        ("lake", '"lakes"."shop"."orders"', "lakes.shop.orders"),
         (None, '"shop"."orders"', "shop.orders"),
     ],
 )
@@ -91,3 +94,21 @@ def test_names__are_short_where_the_catalog_is_the_default(
     catalog: str | None, fqn: str, shown: str
 ) -> None:
     assert Names(catalog, "spark").of(fqn) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("subquery of lake.shop.orders", "subquery of shop.orders"),
+        (
+            "`lake`.`shop`.`orders`.`id` = LAKE.shop.other.id",
+            "`shop`.`orders`.`id` = shop.other.id",
+        ),
+        ('"lake"."shop"."orders"', '"shop"."orders"'),
+        ("my.lake.orders, lakes.shop.orders", "my.lake.orders, lakes.shop.orders"),
+        ("place = 'lake.shop' OR lake IS NULL", "place = 'lake.shop' OR lake IS NULL"),
+    ],
+)
+def test_names__inside_of_a_text_are_short_too(text: str, shown: str) -> None:
+    assert Names("lake", "spark").within(text) == shown
+    assert Names(None, "spark").within(text) == text

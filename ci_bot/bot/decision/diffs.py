@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ci_bot.bot.decision.given import Limits
+from ci_bot.bot.decision.registry import compares
 from ci_bot.bot.decision.risks import ordered, risk
+from ci_bot.bot.decision.rules.evidence_rules import NOT_CHECKED
 from ci_bot.contracts.documents.apply import TableDiff
 from ci_bot.contracts.documents.report import Risk
+from ci_bot.contracts.rules import rule
+
+DUPLICATE_KEYS = rule("R09-duplicate-keys")
+NULL_KEYS = rule("R09-null-keys")
+ROWS_GAINED = rule("R09-rows-gained")
+ROWS_LOST = rule("R09-rows-lost")
+VALUES_DIFFER = rule("R09-values-differ")
 
 
 def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
@@ -21,43 +30,44 @@ def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
         if not diff.compared:
             found.append(
                 risk(
-                    "R10-not-checked",
-                    "info",
+                    NOT_CHECKED,
                     f"Data diff: not compared. {diff.skipped_because or ''}".strip(),
                     "the model has a grain and both sides have data",
+                    subject="data diff",
                     model=diff.model,
                 )
             )
         else:
-            found.extend(_compared(diff, limits.diff_tolerance))
+            found.extend(risk for rule in compares for risk in rule(diff, limits))
     return ordered(found)
 
 
-def _compared(diff: TableDiff, tolerance: float) -> Iterator[Risk]:
+@compares(NOT_CHECKED, DUPLICATE_KEYS, NULL_KEYS, ROWS_GAINED, ROWS_LOST, VALUES_DIFFER)
+def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
+    """Keys that are no keys, and rows and values that the tolerance does not cover."""
+    tolerance = limits.diff_tolerance
     prod, new = diff.rows_prod, diff.rows_pr
     if prod is None or new is None:
         return
     if not prod:
         yield risk(
-            "R10-not-checked",
-            "info",
+            NOT_CHECKED,
             "Data diff: prod has no rows in the window, so nothing could be compared.",
             "prod has data in the window",
+            subject="data diff",
             model=diff.model,
         )
         return
     if diff.duplicate_keys:
         yield risk(
-            "R09-duplicate-keys",
-            "high",
+            DUPLICATE_KEYS,
             f"{diff.duplicate_keys:,} keys occur more than once.",
             "the grain is unique again",
             model=diff.model,
         )
     if diff.null_keys:
         yield risk(
-            "R09-null-keys",
-            "high",
+            NULL_KEYS,
             f"{diff.null_keys:,} rows have no key.",
             "no key is null",
             model=diff.model,
@@ -65,8 +75,7 @@ def _compared(diff: TableDiff, tolerance: float) -> Iterator[Risk]:
     lost = (diff.only_prod or 0) / prod
     if lost > tolerance:
         yield risk(
-            "R09-rows-lost",
-            "high",
+            ROWS_LOST,
             f"{diff.only_prod:,} of {prod:,} rows of prod ({lost:.2%}) are gone.",
             "the loss is meant, or within `diff-tolerance`",
             model=diff.model,
@@ -74,8 +83,7 @@ def _compared(diff: TableDiff, tolerance: float) -> Iterator[Risk]:
     gained = (diff.only_pr or 0) / prod
     if gained > tolerance:
         yield risk(
-            "R09-rows-gained",
-            "medium",
+            ROWS_GAINED,
             f"{diff.only_pr:,} rows are new against {prod:,} of prod ({gained:.2%}).",
             "the new rows are meant, or within `diff-tolerance`",
             model=diff.model,
@@ -84,8 +92,7 @@ def _compared(diff: TableDiff, tolerance: float) -> Iterator[Risk]:
     if worst:
         names = ", ".join(f"`{c.name}` {c.match_rate:.2%}" for c in worst[:5])
         yield risk(
-            "R09-values-differ",
-            "medium",
+            VALUES_DIFFER,
             f"Columns that no longer agree with prod (share that does): {names}.",
             "the difference is what the change is for, or within `diff-tolerance`",
             model=diff.model,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,6 @@ class BotFacts:
             changed file of code.
         unread_because: why the rules on changed files have not run; None where they have.
         fork: the head branch is in another repository.
-        moved: which side of the PR has moved since the plan was made.
-        other_environments: per model, the open PRs whose environments change it too.
     """
 
     changed_files: tuple[str, ...] | None = None
@@ -46,5 +42,3 @@ class BotFacts:
     load_known: bool = True
     unread_because: str | None = None
     fork: bool = False
-    moved: Literal["head", "base"] | None = None
-    other_environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk, short_name
-from ci_bot.bot.decision.rules import (
-    evidence_rules,
-    limit_rules,
-    matrix,
-    plan_rules,
-    unit_test_rules,
-    work_rules,
-)
+from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
+from ci_bot.bot.decision.rules import PLAN_RULES
 from ci_bot.contracts.documents.plan import Decision
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.rules import rule
+
+NOT_LISTED = rule("R10-not-listed")
 
 # To write one down takes a millisecond for each of comment, summary and file. An honest worker
 # gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
 MOST_RISKS = 10_000
 
-PlanRule = Callable[[ReviewFacts, Limits, BotFacts], Iterator[Risk]]
 MAX_REASONS = 8
-
-PLAN_RULES: tuple[PlanRule, ...] = (
-    plan_rules.plan_failed,
-    plan_rules.base_broken,
-    plan_rules.uncategorized,
-    plan_rules.lint_errors,
-    unit_test_rules.tests_fail,
-    plan_rules.audits_fail,
-    plan_rules.moved,
-    plan_rules.removals,
-    plan_rules.columns,
-    plan_rules.forward_only_schema,
-    plan_rules.prod_plan,
-    work_rules.rebuilds,
-    work_rules.history_lost,
-    work_rules.metadata_backfill,
-    limit_rules.too_much_work,
-    limit_rules.over_budget,
-    limit_rules.one_job_backfill,
-    work_rules.restatements,
-    work_rules.other_environments,
-    work_rules.shared_code,
-    work_rules.code_on_load,
-    matrix.logic,
-    matrix.additive,
-    matrix.metadata,
-    matrix.base_drift,
-    evidence_rules.missing,
-    evidence_rules.unread,
-    evidence_rules.fork,
-)
 
 
 @dataclass(frozen=True)
@@ -78,18 +42,18 @@ def judge(
     """
     limits, bot = limits or Limits(), bot or BotFacts()
     risks = [from_finding(finding) for finding in facts.findings]
-    for rule in PLAN_RULES:
-        risks.extend(rule(facts, limits, bot))
+    for judged in PLAN_RULES:
+        risks.extend(judged(facts, limits, bot))
     risks = _without_too_many(ordered(_without_repeats(risks)))
     decision, reasons = decide(risks, facts)
     return Judgement(decision, tuple(reasons), tuple(risks))
 
 
 def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
-    """One risk for each (rule, model, evidence): two sources may see the same thing."""
-    kept: dict[tuple[str, str | None, str | None, int | None, str], Risk] = {}
+    """One risk for each thing that a rule is about: two sources may see the same."""
+    kept: dict[tuple[str | None, ...], Risk] = {}
     for item in risks:
-        key = (item.rule, item.model, item.path, item.line, item.evidence)
+        key = (item.rule, item.model, item.path, item.subject)
         if key not in kept or rank(item.severity) < rank(kept[key].severity):
             kept[key] = item
     return list(kept.values())
@@ -101,7 +65,7 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
     if not rest:
         return risks
     told = f"{counted(len(rest), 'more finding')}, none of them heavier, that are not listed."
-    more = risk("R10-not-listed", rest[0].severity, told, "those that are listed are cleared")
+    more = risk(NOT_LISTED, told, "those that are listed are cleared", severity=rest[0].severity)
     return [*risks[:MOST_RISKS], more]
 
 
@@ -136,7 +100,7 @@ def _reasons(risks: Sequence[Risk]) -> list[str]:
     first = [
         f"{item.rule}{on}: {item.evidence}"[:4_000]
         for item in risks[:MAX_REASONS]
-        for on in (f" on {short_name(item.model)}" if item.model else "",)
+        for on in (f" on {item.model}" if item.model else "",)
     ]
     rest = len(risks) - len(first)
     return [*first, f"{rest} more of the same weight."] if rest > 0 else first

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.contracts.documents.report import Risk
+from ci_bot.contracts.rules import RuleSpec
 
 SEVERITIES: tuple[Severity, ...] = ("blocker", "high", "medium", "low", "info")
 EVIDENCE_LENGTH = 4_000
 NAMES_SHOWN = 5
-QUALIFIED = 3  # catalog, schema, name
 
 
 def rank(severity: Severity) -> int:
@@ -19,22 +19,29 @@ def rank(severity: Severity) -> int:
 
 
 def risk(
-    rule: str,
-    severity: Severity,
+    spec: RuleSpec,
     evidence: str,
     clears_when: str,
     *,
+    severity: Severity | None = None,
+    subject: str | None = None,
     model: str | None = None,
     path: str | None = None,
     line: int | None = None,
 ) -> Risk:
-    """A risk with its sentence cut to what the contract holds."""
+    """A risk of a rule, with its sentence cut to what the contract holds.
+
+    Args:
+        severity: one that the rule's page names; the rule's own without it.
+        subject: what of the model, the file or the plan it is about; the whole of it without one.
+    """
     return Risk(
-        rule=rule,
-        severity=severity,
+        rule=spec.id,
+        severity=severity or spec.severity,
         model=model,
         path=path,
         line=line,
+        subject=subject[:EVIDENCE_LENGTH] if subject else None,
         evidence=evidence[:EVIDENCE_LENGTH],
         clears_when=clears_when[:EVIDENCE_LENGTH],
     )
@@ -58,20 +65,14 @@ def ordered(risks: Iterable[Risk]) -> list[Risk]:
             item.model or "",
             item.path or "",
             item.line or 0,
-            item.evidence,
+            item.subject or "",
         ),
     )
 
 
-def short_name(name: str) -> str:
-    """schema.name of a fully qualified model name; anything else as it is."""
-    parts = name.replace('"', "").replace("`", "").split(".")
-    return ".".join(parts[-2:]) if len(parts) == QUALIFIED else name
-
-
 def listed(names: Iterable[str]) -> str:
     """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
-    every = sorted({short_name(name) for name in names})
+    every = sorted(set(names))
     first = ", ".join(f"`{name}`" for name in every[:NAMES_SHOWN])
     rest = len(every) - NAMES_SHOWN
     return f"{first} and {rest} more" if rest > 0 else first

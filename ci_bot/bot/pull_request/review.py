@@ -72,10 +72,10 @@ def give_up(error: BotError, activity: job.Review, settings: Settings, publisher
     publisher.look()
     report = reviewing.failed_report(
         failure_of(error, "start", publisher.redactor),
-        _options(
+        options_of(
             activity,
             settings,
-            publisher,
+            publisher.template.environment,
             reviewing.Commits(
                 head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha
             ),
@@ -137,7 +137,7 @@ def make_report(
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
-    options = _options(activity, settings, publisher, commits, pull)
+    options = options_of(activity, settings, publisher.template.environment, commits, pull)
     try:
         return reviewing.review(client, options, planned_at=publisher.machine.timestamp())
     except Cancelled:
@@ -152,16 +152,17 @@ def make_report(
         )
 
 
-def _options(
+def options_of(
     activity: job.Review,
     settings: Settings,
-    publisher: Publisher,
+    environment: str,
     commits: reviewing.Commits,
     pull: PullRequest | None,
 ) -> reviewing.ReviewOptions:
+    """What is reviewed, and what only GitHub and the inputs know of it."""
     inputs = settings.inputs
     return reviewing.ReviewOptions(
-        environment=publisher.template.environment,
+        environment=environment,
         owner=owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,

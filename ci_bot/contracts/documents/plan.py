@@ -55,6 +55,10 @@ class Change(Contract):
         default=False,
         description="The difference comes from the base branch, which prod has not caught up with.",
     )
+    also_in: list[Name] = Field(
+        default_factory=list,
+        description="Other open pull requests whose environments change this model as well.",
+    )
 
 
 class Backfill(Contract):
@@ -73,7 +77,7 @@ class Backfill(Contract):
 
 
 class Restatement(Contract):
-    """A restated range of one model, and the environments whose data it clears."""
+    """A restated range of one model, and the other environments whose data it clears."""
 
     model: Name
     start: Timestamp
@@ -110,12 +114,17 @@ class Lineage(Contract):
 
 
 class Finding(Contract):
-    """What a lint rule or a check saw; the decision room gives it its final weight."""
+    """What a rule saw. Rule, model, path and subject say what it is about; sentences may change."""
 
     rule: Name
     severity: Severity
     model: Name | None = None
     path: FilePath | None = None
+    subject: Line | None = Field(
+        default=None,
+        description="What of the model or the file: a column, a call at its place, a statement. "
+        "Null: the whole of it.",
+    )
     line: Count | None = None
     evidence: Line
     clears_when: Line | None = None

@@ -47,6 +47,7 @@ def changes(
     repository: Path,
     columns: Callable[[Snapshot, Snapshot | None], list[ColumnChange]],
     is_from_base: Callable[[str, ChangeType, str | None], bool],
+    also_in: Mapping[str, list[str]],
 ) -> list[Change]:
     """Every model that differs from prod, removed ones last.
 
@@ -54,6 +55,7 @@ def changes(
         columns: Column changes between the new snapshot and prod's (None for an added model).
         is_from_base: Whether a difference (model, change, path) comes from the base branch rather
             than from this pull request.
+        also_in: The other pull requests that change a model, by its fully qualified name.
     """
     diff = planned.plan.context_diff
     found: list[Change] = []
@@ -72,6 +74,7 @@ def changes(
                 diff=_diff(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 from_base=is_from_base(snapshot.name, kind, path),
+                also_in=also_in.get(snapshot.name, []),
             )
         )
     removed: Iterable[SnapshotTableInfo] = diff.removed_snapshots.values()
@@ -91,6 +94,7 @@ def changes(
                     if info.name in s.node.depends_on
                 ),
                 from_base=is_from_base(info.name, "removed", None),
+                also_in=also_in.get(info.name, []),
             )
         )
     return found
@@ -244,12 +248,23 @@ def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     return sum(math.ceil(count_intervals(snapshot, [span]) / size) for span in ranges)
 
 
-def restatements(planned: Planned, names: Names) -> list[Restatement]:
-    """Ranges that a person asked to restate; previews of forward-only changes are backfill."""
+def restatements(
+    planned: Planned, names: Names, users: Mapping[str, list[str]]
+) -> list[Restatement]:
+    """Ranges that a person asked to restate; previews of forward-only changes are backfill.
+
+    Args:
+        users: The other environments that use what is restated, by fully qualified name.
+    """
     if not planned.flags.restate_models:
         return []
     return [
-        Restatement(model=names.of(s_id.name), start=times.iso(start), end=times.iso(end))
+        Restatement(
+            model=names.of(s_id.name),
+            start=times.iso(start),
+            end=times.iso(end),
+            environments=users.get(s_id.name, []),
+        )
         for s_id, (start, end) in sorted(planned.plan.restatements.items())
     ]
 

@@ -7,7 +7,7 @@ because models run side by side.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -76,6 +76,15 @@ def builds_long(ledger: Ledger) -> bool:
         apply = (run.environment, run.at)
         totals[apply] = totals.get(apply, 0.0) + run.executor_seconds
     return max(totals.values(), default=0.0) > _LONG_SECONDS
+
+
+def row_counts(ledger: Ledger, models: Collection[str]) -> dict[str, int]:
+    """How many rows the newest apply has counted of each of these models, where one has."""
+    found: dict[str, int] = {}
+    for run in ledger.runs(models):
+        if run.rows is not None:
+            found.setdefault(run.model, run.rows)
+    return found
 
 
 def of_work(work: Sequence[Backfill], ledger: Ledger, *, hour_price: float | None = None) -> Cost:

@@ -137,6 +137,19 @@ class Ledger:
             (LedgerRow.model_validate_json(row[0]) for row in rows), key=lambda row: row.environment
         )
 
+    def of_owner(self, owner: str) -> list[LedgerRow]:
+        """The environments of a repository that are not removed, by name."""
+        if not self.exists():
+            return []
+        rows = self._adapter.fetchall(
+            exp.select("document")
+            .from_(self._environments)
+            .where(exp.column("owner").eq(exp.Literal.string(owner)))
+            .where(exp.column("phase").isin(*REMOVED).not_())
+            .order_by("name")
+        )
+        return [LedgerRow.model_validate_json(row[0]) for row in rows]
+
     def put(self, row: LedgerRow) -> None:
         """Writes the row of an environment, replacing an older one."""
         import pandas as pd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,8 +28,9 @@ from ci_bot.worker.project.directories import display_path, place_of
 from ci_bot.worker.project.opening import OpenProject, versions_of
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
-from ci_bot.worker.review.rule_inputs import rule_inputs
+from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -86,7 +87,14 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     )
     with clock.phase("rules"):
         found = find(
-            rule_inputs(opened, planned, facts.drift, request, config_before=opened.config_before)
+            rule_inputs(
+                opened,
+                planned,
+                facts.drift,
+                request,
+                row_counts=facts.row_counts(),
+                config_before=opened.config_before,
+            )
         )
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
@@ -214,12 +222,17 @@ class _Facts:
                 repository=self.repository,
                 columns=self._columns(),
                 is_from_base=self.drift.is_from_base,
+                also_in=self._also_changed(planned),
             ),
             "backfill": describe.backfill(
                 planned, self._built, self.names, reused=lambda snapshot: True
             ),
             "work": work,
-            "restatements": describe.restatements(planned, self.names),
+            "restatements": describe.restatements(
+                planned,
+                self.names,
+                elsewhere.users_of_restated(self.opened.context, planned, self.request.environment),
+            ),
             "statements": describe.statements(planned),
             "lineage": describe.lineage(planned, self.names),
             "cost": self._cost(work),
@@ -237,6 +250,23 @@ class _Facts:
             else describe_stages(planning.stages_of(self.opened.context, planned), self.names)
         )
         return parts
+
+    def _also_changed(self, planned: Planned) -> Mapping[str, list[str]]:
+        if self.opened.baseline != "state":
+            return {}
+        return elsewhere.also_changed(
+            self.opened.context,
+            self._ledger,
+            planned,
+            self.request.owner,
+            self.request.environment,
+        )
+
+    def row_counts(self) -> Mapping[str, int]:
+        """Known rows of the changed models that are built whole, by fully qualified name."""
+        if self.planned is None or self.opened.baseline != "state":
+            return {}
+        return known_rows(self.planned, self._ledger, self.names)
 
     def _cost(self, work: list[Backfill]) -> Cost:
         price = self.request.executor_hour_price

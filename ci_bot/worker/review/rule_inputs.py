@@ -12,8 +12,11 @@ from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Planned, category_of
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.project.opening import OpenProject
+from ci_bot.worker.records import history
+from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.rules import RuleInputs, reading
 from ci_bot.worker.statements.plan_statements import judge_plan
+from ci_bot.worker.words.names import Names
 
 
 def rule_inputs(
@@ -22,12 +25,16 @@ def rule_inputs(
     drift: Drift,
     request: ReviewRequest,
     *,
+    row_counts: Mapping[str, int],
     config_before: ConfigFacts | None = None,
 ) -> RuleInputs:
     """What `rules.find` is given for this review.
 
     Without a plan (nothing changed for SQLMesh) the models are the same on both sides; a password
     in the configuration or a removed linter is a change all the same, and is found in the files.
+
+    Args:
+        row_counts: Known rows of changed models, by fully qualified name.
     """
     context = opened.context
     repository = Path(request.workplace.repository)
@@ -55,10 +62,22 @@ def rule_inputs(
         judged=tuple(judge_plan(context, planned)) if planned else (),
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
+        row_counts=row_counts,
+        names=Names(context.default_catalog, context.default_dialect),
         from_base=frozenset(
             name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)
         ),
     )
+
+
+def known_rows(planned: Planned, ledger: Ledger, names: Names) -> dict[str, int]:
+    """Rows that applies have counted of changed FULL models, by fully qualified name."""
+    full = {
+        names.of(snapshot.name): str(snapshot.name)
+        for snapshot in planned.changed
+        if snapshot.is_model and snapshot.model.kind.is_full
+    }
+    return {full[name]: rows for name, rows in history.row_counts(ledger, full).items()}
 
 
 def _models_before(

@@ -9,7 +9,6 @@ what was there before is not held against it.
 from __future__ import annotations
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.registry import SPECS, RuleSpec
 from ci_bot.worker.rules.run import (
     find,
     find_in_files,
@@ -19,9 +18,7 @@ from ci_bot.worker.rules.run import (
 from ci_bot.worker.rules.sql.columns import column_changes
 
 __all__ = [
-    "SPECS",
     "RuleInputs",
-    "RuleSpec",
     "column_changes",
     "find",
     "find_in_files",

@@ -14,6 +14,7 @@ from typing import Any
 from sqlmesh.core import constants as c
 
 from ci_bot.worker.rules.inputs import ReadFile, RuleInputs
+from ci_bot.worker.words.names import Names
 
 _NAME = re.compile(
     r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
@@ -62,6 +63,7 @@ def without_plan(
         config_after=context.config if context is not None else None,
         readers=readers,
         default_dialect=(context.default_dialect or "") if context is not None else "",
+        names=Names(context.default_catalog if context is not None else None, None),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.statements.judging import JudgedEffect
+from ci_bot.worker.words.names import Names
 
 ReadFile = Callable[[str], bytes | None]
 
@@ -39,6 +40,7 @@ class RuleInputs:
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
+        names: how models are called.
     """
 
     before: Mapping[str, Any]
@@ -63,6 +65,7 @@ class RuleInputs:
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()
     row_counts: Mapping[str, int] = field(default_factory=dict)
+    names: Names = field(default_factory=lambda: Names(None, None))
 
     def path_of(self, model: Any) -> str | None:
         """The file of a model, relative to the repository."""
@@ -83,6 +86,17 @@ class RuleInputs:
             if path is not None:
                 found.setdefault(path, []).append(model)
         return found
+
+    @cached_property
+    def columns_by_schema(self) -> frozenset[tuple[str, str]]:
+        """(schema, column) of everything that prod's models show, in lower case."""
+        return frozenset(
+            (parts[-2].strip('"`').lower(), str(column).lower())
+            for fqn, model in self.before.items()
+            for parts in [fqn.split(".")]
+            if len(parts) > 1
+            for column in model.columns_to_types or {}
+        )
 
     def in_project(self, path: str) -> str | None:
         """`path` relative to the project directory that holds it; None where no project does."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from ci_bot.contracts.documents.plan import Finding, Severity
+from ci_bot.contracts.rules import RuleSpec
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.rules.registry import RuleSpec
+from ci_bot.worker.words.names import Names
 
 EVIDENCE_LENGTH = 1_000
+SUBJECT_LENGTH = 500
+# The severities, heaviest first.
+_WEIGHTS = get_args(Severity)
+
+# The sentence about some of the subjects.
+Tell = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True)
@@ -19,17 +27,21 @@ class Observation:
 
     Attributes:
         spec: the rule that saw it.
-        evidence: one sentence with the names and figures that a reader can check. Never a secret.
+        evidence: one sentence with the names and figures that a reader can check, never a secret;
+            or what makes it of the subjects, where some of them may be known already.
         clears: what has to be true for the finding to go away.
         severity: where it differs from the rule's default.
         model: the SQLMesh model that it is about, if any.
+        subject: what of the model or the file it is about: columns, calls at their place, a
+            statement. With rule, model and path it identifies the finding, whatever its sentence
+            says, so no figure and no alias belongs in here. None of it: the whole model or file.
         model_name: its name, where there is no model object because nothing could be loaded.
         anchors: words to look for in the file, best first, to find the line.
         path, line: where the place is known exactly.
     """
 
     spec: RuleSpec
-    evidence: str
+    evidence: str | Tell
     clears: str
     severity: Severity | None = None
     model: Any = None
@@ -37,21 +49,55 @@ class Observation:
     path: str | None = None
     line: int | None = None
     model_name: str | None = None
+    subject: tuple[str, ...] = ()
 
     @property
     def weight(self) -> Severity:
         return self.severity or self.spec.severity
 
+    @property
+    def told(self) -> str:
+        """The sentence."""
+        return self.evidence if isinstance(self.evidence, str) else self.evidence(self.subject)
 
-def finding(observation: Observation, path: str | None, line: int | None) -> Finding:
-    """The contract's form of `observation`."""
+
+def new_since(before: Iterable[Observation], after: Iterable[Observation]) -> list[Observation]:
+    """What of `after` was not there before, or weighs more now.
+
+    Subjects are counted: a second call of the same kind is new, another sentence is not.
+    """
+    known = [(_items(one), _WEIGHTS.index(one.weight)) for one in before]
+    left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
+    found: list[Observation] = []
+    for one in sorted(after, key=lambda one: _WEIGHTS.index(one.weight)):
+        new: list[str] = []
+        for item in _items(one):
+            twin = (k for k in left if k[0] == item and k[1] <= _WEIGHTS.index(one.weight))
+            same = next(twin, None)
+            if same is None:
+                new.append(item)
+            else:
+                left.remove(same)
+        if new:
+            found.append(replace(one, subject=tuple(new)) if one.subject else one)
+    return found
+
+
+def _items(observation: Observation) -> tuple[str, ...]:
+    return observation.subject or ("",)
+
+
+def finding(observation: Observation, called: Names, path: str | None, line: int | None) -> Finding:
+    """The contract's form of `observation`, with its model called as everywhere."""
+    model = getattr(observation.model, "fqn", observation.model_name)
     return Finding(
         rule=observation.spec.id,
         severity=observation.weight,
-        model=getattr(observation.model, "fqn", observation.model_name),
+        model=called.of(model) if model is not None else None,
         path=path,
         line=line,
-        evidence=shortened(hide(observation.evidence), EVIDENCE_LENGTH),
+        subject=shortened(hide("; ".join(observation.subject)), SUBJECT_LENGTH) or None,
+        evidence=shortened(hide(observation.told), EVIDENCE_LENGTH),
         clears_when=shortened(observation.clears, EVIDENCE_LENGTH),
     )
 

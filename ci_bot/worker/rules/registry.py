@@ -1,40 +1,44 @@
-"""The catalogue of rules: one entry per id, with its default severity; its page is
-`docs/rules/<id>.md`."""
+"""The worker's rules: each is entered where it is defined, and `run` runs all of them.
+
+`@on_change(SPEC, ...)` on a function says what it is given and which rules it gives. Rules on one
+model are classes of SQLMesh's linter, and have `on_model` in `models/base.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.rules import Registry, rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.pair import Pair
 
-Scope = Literal["model", "change", "project"]
+ChangeRule = Callable[[Pair, RuleInputs], Iterator[Observation]]
+NewModelRule = Callable[[Any, RuleInputs], Iterator[Observation]]
+ProjectRule = Callable[[RuleInputs], Iterator[Observation]]
 
+on_change: Registry[ChangeRule] = Registry()
+"""A model before and after the change."""
 
-@dataclass(frozen=True)
-class RuleSpec:
-    """What a rule is called, how heavy it is by default, and where it is explained.
+on_new_model: Registry[NewModelRule] = Registry()
+"""A model that prod does not have."""
 
-    `scope` says what it reads: one model as it stands, a model before and after, or files.
-    """
+on_file: Registry[ProjectRule] = Registry()
+"""Both versions of one file and nothing else, so a process that has loaded nothing can run it. It
+is run for each file alone: what makes it fail hides no other file."""
 
-    id: str
-    title: str
-    severity: Severity
-    scope: Scope
+on_file_and_models: Registry[ProjectRule] = Registry()
+"""Files; it sees more where the models are loaded."""
 
+on_written_statement: Registry[ProjectRule] = Registry()
+"""Statements as they stand in files. The plan's judgement of the same statements sees better, if it
+can be believed."""
 
-SPECS: dict[str, RuleSpec] = {}
+on_statement: Registry[ProjectRule] = Registry()
+"""The plan's statements. Its silence would let one through that writes prod."""
 
+on_project: Registry[ProjectRule] = Registry()
+"""What only a loaded project has."""
 
-def rule(id_: str, title: str, severity: Severity, scope: Scope) -> RuleSpec:
-    """Registers a rule once, when its module is imported."""
-    if id_ in SPECS:
-        raise ValueError(f"Two rules are called {id_}.")
-    SPECS[id_] = RuleSpec(id_, title, severity, scope)
-    return SPECS[id_]
-
-
-CRASHED = rule(
-    "rule-crashed", "A rule of ours failed on this project", severity="info", scope="project"
-)
+CRASHED = rule("rule-crashed")

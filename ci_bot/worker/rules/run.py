@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -10,28 +10,25 @@ from typing import Any, get_args
 
 from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.worker.project.config_facts import ConfigFacts
-from ci_bot.worker.rules.changes import CHANGE_RULES
-from ci_bot.worker.rules.changes.exposure import exposed_by
+from ci_bot.worker.rules.changes import CHANGE_RULES, NEW_MODEL_RULES
 from ci_bot.worker.rules.files import (
     FILE_RULES,
     MODEL_FILE_RULES,
     PROJECT_RULES,
     STATEMENT_FILE_RULES,
-    ProjectRule,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models import MODEL_RULES
-from ci_bot.worker.rules.models.base import ProjectView
-from ci_bot.worker.rules.observation import Observation, finding
+from ci_bot.worker.rules.models.base import MODEL_RULES, ProjectView
+from ci_bot.worker.rules.observation import Observation, finding, new_since
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import CRASHED
+from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.sql.queries import Queries
-from ci_bot.worker.rules.statements import statements
+from ci_bot.worker.rules.statements import STATEMENT_RULES
 
 MOST_OF_ONE_RULE = 1_000
-# Rules that the plan, with its real intervals and batches, answers better.
-_LEFT_TO_THE_PLAN = frozenset({"batch-size-missing"})
+# The severities, heaviest first.
+_WEIGHTS = get_args(Severity)
 
 
 def find(inputs: RuleInputs) -> list[Finding]:
@@ -40,7 +37,7 @@ def find(inputs: RuleInputs) -> list[Finding]:
     A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
     say by themselves is found by `find_in_files`.
     """
-    return _findings(_all(inputs), inputs)
+    return findings(observed(inputs), inputs)
 
 
 def find_in_files(inputs: RuleInputs) -> list[Finding]:
@@ -48,26 +45,29 @@ def find_in_files(inputs: RuleInputs) -> list[Finding]:
 
     A rule that fails on a file is a high finding: a credential in it might not have been seen.
     """
-    return _findings(_in_files(inputs, FILE_RULES), inputs)
+    return findings(observed_in_files(inputs), inputs)
 
 
 def find_without_plan(inputs: RuleInputs) -> list[Finding]:
     """What rules that read files and models find where no model is known."""
-    return _findings(_project(MODEL_FILE_RULES, inputs), inputs)
+    return findings(_project(MODEL_FILE_RULES, inputs), inputs)
 
 
 def find_in_statements(inputs: RuleInputs) -> list[Finding]:
     """What the statements in the changed files do, where nothing else can tell."""
-    return _findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
+    return findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
 
 
-def _findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
+def findings(observations: Iterable[Observation], inputs: RuleInputs) -> list[Finding]:
+    """The observations with their places, each thing once, at its heaviest, in a stable order."""
     texts: dict[str, str | None] = {}
     found = [_placed(observation, inputs, texts) for observation in list(observations)]
-    unique = {(f.rule, f.model, f.path, f.line, f.evidence): f for f in found}
+    unique: dict[tuple[str | None, ...], Finding] = {}
+    for f in sorted(found, key=lambda f: _WEIGHTS.index(f.severity)):
+        unique.setdefault((f.rule, f.model, f.path, f.subject), f)
     every = sorted(
         unique.values(),
-        key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.evidence),
+        key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.subject or ""),
     )
     return [f for _, group in groupby(every, lambda f: f.rule) for f in _not_too_many(list(group))]
 
@@ -80,20 +80,20 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     """
     if len(found) <= MOST_OF_ONE_RULE:
         return found
-    weights = get_args(Severity)
-    heaviest = sorted(found, key=lambda f: weights.index(f.severity))
+    heaviest = sorted(found, key=lambda f: _WEIGHTS.index(f.severity))
     rest = heaviest[MOST_OF_ONE_RULE:]
     left_out = {id(f) for f in rest}
     told = Finding(
         rule=rest[0].rule,
         severity=rest[0].severity,
+        subject="not listed",
         evidence=f"{len(rest):,} more findings of this rule, not listed.",
         clears_when="the ones above are cleared first",
     )
     return [*(f for f in found if id(f) not in left_out), told]
 
 
-def _in_files(inputs: RuleInputs, rules: Sequence[ProjectRule]) -> Iterator[Observation]:
+def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[Observation]:
     for path in inputs.changed_files or ():
         alone = replace(inputs, changed_files=(path,))
         for rule in rules:
@@ -109,10 +109,16 @@ def _project(rules: Iterable[ProjectRule], inputs: RuleInputs) -> Iterator[Obser
         yield from _safely(partial(rule, inputs), _name(rule), None)
 
 
-def _all(inputs: RuleInputs) -> Iterator[Observation]:
+def observed_in_files(inputs: RuleInputs) -> Iterator[Observation]:
+    """What the rules see that need no more than the two versions of a file."""
+    yield from _in_files(inputs, FILE_RULES)
+
+
+def observed(inputs: RuleInputs) -> Iterator[Observation]:
+    """What all other rules see on a loaded project and its plan."""
     queries = Queries()
     yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
-    for observation in _project((statements,), inputs):
+    for observation in _project(STATEMENT_RULES, inputs):
         # Its silence would let a statement through that writes prod.
         crashed = observation.spec is CRASHED
         yield replace(observation, severity="high") if crashed else observation
@@ -140,33 +146,27 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
         variables=_variables(inputs.config_after),
         row_counts=inputs.row_counts,
         queries=queries,
+        names=inputs.names,
     )
     then = ProjectView(
         inputs.before,
         variables=_variables(inputs.config_before or inputs.config_after),
         row_counts=inputs.row_counts,
         queries=queries,
+        names=inputs.names,
     )
     for rule_type in MODEL_RULES:
-        if rule_type.spec.id in _LEFT_TO_THE_PLAN:
-            continue
         new, old = rule_type(now), rule_type(then)
         for before, after in touched(inputs, changed):
             observations = list(_safely(partial(new.see, after), rule_type.spec.id, after))
             if observations and before is not None:
-                known = {
-                    observation.evidence
-                    for observation in _safely(partial(old.see, before), rule_type.spec.id, before)
-                }
-                observations = [
-                    observation for observation in observations if observation.evidence not in known
-                ]
+                known = _safely(partial(old.see, before), rule_type.spec.id, before)
+                observations = new_since(known, observations)
             yield from observations
-    for before, after in touched(inputs, changed):
-        if before is None:
-            yield from _safely(
-                partial(exposed_by, after, None, None, inputs), "personal-data-exposed", after
-            )
+    new_models = [after for before, after in touched(inputs, changed) if before is None]
+    for new_rule in NEW_MODEL_RULES:
+        for model in new_models:
+            yield from _safely(partial(new_rule, model, inputs), _name(new_rule), model)
 
 
 def _variables(config: ConfigFacts | None) -> frozenset[str] | None:
@@ -189,6 +189,7 @@ def _safely(
                 f"{name} could not look at this: {type(error).__name__}.",
                 "nothing to do; please report it with the model's definition",
                 model=model,
+                subject=(name,),
             )
         ]
 
@@ -207,4 +208,4 @@ def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str |
         if text is not None:
             name = observation.model.name if observation.model is not None else None
             line = line_of(text, observation.anchors, name)
-    return finding(replace(observation), path, line)
+    return finding(observation, inputs.names, path, line)

@@ -7,22 +7,22 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import pairs, touched
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_statement
 from ci_bot.worker.rules.sql.queries import Queries
+from ci_bot.worker.statements.effects import display_name
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.plan_statements import judge_models
 
-STATEMENT = rule(
-    "destructive-statement", "A statement destroys or writes data", "blocker", "change"
-)
-CODE = rule("code-in-sql", "SQL loads or runs a program", "blocker", "change")
-STANDING = rule(
-    "standing-statement", "A statement that prod has already writes elsewhere", "low", "change"
-)
+STATEMENT = rule("destructive-statement")
+CODE = rule("code-in-sql")
+STANDING = rule("standing-statement")
+
+STATEMENT_RULES = on_statement
 
 _CONFIGS = ("config.yaml", "config.yml", "config.py")
 _AROUND = ("before_all", "after_all")
@@ -39,6 +39,7 @@ def model_statements(model: Any) -> Iterator[tuple[str, str]]:
             yield when, item.sql
 
 
+@on_statement(STATEMENT, CODE, STANDING)
 def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """What the statements of changed models, and those around every plan, do to others."""
     for item in _judged(inputs):
@@ -116,7 +117,18 @@ def _observation(
         anchors=anchors,
         path=path,
         line=line,
+        subject=subject_of(item),
     )
+
+
+def subject_of(item: JudgedEffect) -> tuple[str, ...]:
+    """Where the statement stands, what it does, and to what: not its words, and not ours."""
+    effect, statement = item.effect, item.statement
+    if effect.action == "unknown":
+        return statement.slot, effect.action, effect.kind, statement.source
+    target = display_name(effect.target) if effect.target is not None else ""
+    parts = (statement.slot, effect.action, effect.kind, effect.detail, target)
+    return tuple(part for part in parts if part)
 
 
 def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
+_QUOTE = '[`"]?'
+
 
 class Names:
-    """Model names as people write them: without quotes, and without the default catalog."""
+    """Model names as people write them: without quotes, and without the default catalog.
+
+    This is the one place that says how a model is called, in changes, findings, sentences and the
+    ledger. Models of another catalog keep it, so no two models have one name.
+    """
 
     def __init__(self, default_catalog: str | None, dialect: str | None) -> None:
         self._prefix = f"{default_catalog}." if default_catalog else ""
-        self._dialect = dialect
+        catalog = re.escape(default_catalog or "")
+        # Not inside of another name, and not at the beginning of a literal.
+        self._inside = re.compile(
+            rf"(?<![\w.`\"']){_QUOTE}{catalog}{_QUOTE}\.(?=[\w`\"])", re.IGNORECASE
+        )
 
     def of(self, fqn: str) -> str:
         """The short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
-        name = fqn.replace('"', "")
-        return name.removeprefix(self._prefix)
+        name = fqn.replace('"', "").replace("`", "")
+        # Tables that a query reads are told in lower case, whatever the catalog's own is.
+        same = name[: len(self._prefix)].lower() == self._prefix.lower()
+        return name[len(self._prefix) :] if same else name
+
+    def within(self, text: str) -> str:
+        """A text, SQL or ours, with the models that it names called so."""
+        return self._inside.sub("", text) if self._prefix else text

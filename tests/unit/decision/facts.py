@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.bot.decision import BotFacts, Judgement, Limits, judge
+from ci_bot.bot.decision.registry import judges
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.plan import (
     AuditsCheck,
@@ -21,7 +22,9 @@ from ci_bot.contracts.documents.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.documents.report import Project, ReviewFacts, Risk
+from ci_bot.contracts.rules import RULES
 
+OWN_RULES = frozenset(spec.id for spec in judges.specs)
 BOT = BotFacts(changed_files=("models/stg/orders.sql",))
 
 
@@ -122,7 +125,13 @@ def failed(message: str, stage: str = "plan", **parts: Any) -> Failure:
 
 
 def judged(bot: BotFacts = BOT, limits: Limits | None = None, **parts: Any) -> Judgement:
-    return judge(facts(**parts), limits=limits, bot=bot)
+    """The judgement; a severity that a rule's page does not name fails the test."""
+    judgement = judge(facts(**parts), limits=limits, bot=bot)
+    own = [risk for risk in judgement.risks if risk.rule in OWN_RULES]
+    unnamed = [risk for risk in own if risk.severity not in RULES[risk.rule].severities]
+    if unnamed:
+        raise AssertionError(unnamed)
+    return judgement
 
 
 def only(judgement: Judgement, rule: str) -> Risk:

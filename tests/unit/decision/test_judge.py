@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.decision import exit_code
 from ci_bot.bot.decision.judge import MOST_RISKS
-from ci_bot.bot.decision.risks import SEVERITIES, listed, short_name
+from ci_bot.bot.decision.risks import SEVERITIES, listed
 from ci_bot.contracts.documents.plan import EnvironmentStatement, Restatement
 from tests.unit.decision.facts import changed, found, judged, weights
 
@@ -57,7 +57,6 @@ def test_no_changes__says_so() -> None:
                     model="stg.orders",
                     start="2024-01-01T00:00:00Z",
                     end="2024-02-01T00:00:00Z",
-                    environments=["pr_7"],
                 )
             ]
         },
@@ -71,7 +70,7 @@ def test_reasons__name_the_rules_that_decided() -> None:
     judgement = judged(
         changes=[changed()],
         findings=[
-            found("removed-audit", "high", model='"c"."stg"."orders"'),
+            found("removed-audit", "high", model="stg.orders"),
             found("missing-grain", "low"),
         ],
     )
@@ -91,6 +90,23 @@ def test_risks__repeated_ones_are_told_once_at_their_heaviest() -> None:
     twice = [found("a-rule", "low", model="a.b"), found("a-rule", "high", model="a.b")]
 
     assert weights(judged(findings=twice)) == {"a-rule": "high"}
+
+
+def test_risks__are_told_once_for_each_thing_whatever_their_sentences() -> None:
+    risks = judged(
+        findings=[
+            found("a-rule", "low", model="a.b", subject="x", evidence="one way to say it"),
+            found("a-rule", "high", model="a.b", subject="x", evidence="another"),
+            found("a-rule", "low", model="a.b", subject="y", evidence="one way to say it"),
+            found("a-rule", "low", model="a.c", subject="x", evidence="one way to say it"),
+        ]
+    ).risks
+
+    assert [(risk.model, risk.subject, risk.severity) for risk in risks] == [
+        ("a.b", "x", "high"),
+        ("a.b", "y", "low"),
+        ("a.c", "x", "low"),
+    ]
 
 
 def test_risks__without_a_condition_clear_when_they_are_gone() -> None:
@@ -141,16 +157,13 @@ def test_exit_code(decision: str, fail_on: str, code: int) -> None:
 
 
 def test_listed__shows_the_first_and_counts_the_rest() -> None:
-    assert listed([f'"c"."s"."m{n}"' for n in range(7)]) == (
+    assert listed([f"s.m{n}" for n in range(7)]) == (
         "`s.m0`, `s.m1`, `s.m2`, `s.m3`, `s.m4` and 2 more"
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [('"c"."s"."t"', "s.t"), ("s.t", "s.t"), ("column", "column")]
-)
-def test_shown(name: str, expected: str) -> None:
-    assert short_name(name) == expected
+def test_listed__leaves_files_with_dots_in_their_names_whole() -> None:
+    assert listed(["data.2024.csv"]) == "`data.2024.csv`"
 
 
 def test_judge__of_very_many_findings__lists_the_heaviest_and_counts_the_rest() -> None:

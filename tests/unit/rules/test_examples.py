@@ -57,7 +57,7 @@ def test_example__an_edit_of_its_incremental_model(tmp_path: Path) -> None:
     edited = model.copy(update={"cron": "@hourly"})
     changed = RuleInputs(**{**inputs.__dict__, "before": {**inputs.after, name: edited}})
 
-    found: list[Finding] = [f for f in seen(changed) if f.model == name]
+    found: list[Finding] = [f for f in seen(changed) if f.model == inputs.names.of(name)]
 
     assert [f.rule for f in found] == ["cron-changed"]
 

@@ -227,7 +227,7 @@ def test_seed__that_does_not_load_is_found_from_prods_model(seeds) -> None:  # t
 
     (found,) = seen(broken, "seed-not-utf8")
 
-    assert (found.model, found.line) == ('"spark_catalog"."ref"."countries"', 5)
+    assert (found.model, found.line) == ("ref.countries", 5)
 
 
 # ------------------------------------------------------------------------------------- tests

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from ci_bot.contracts.messages import Workplace
 from ci_bot.worker.rules import RuleInputs, column_changes, find, find_in_files, reading
-from ci_bot.worker.rules.models import BatchSizeMissing, HugeFullModel, TimeFilterMissing
 from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.models.size import HugeFullModel
+from ci_bot.worker.rules.models.timing import TimeFilterMissing
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import SPECS
 from ci_bot.worker.rules.sql.columns import retyped
 from ci_bot.worker.rules.sql.interval import bounds_of
 from ci_bot.worker.rules.sql.personal import is_personal
@@ -247,18 +247,6 @@ def test_bounds(query: str, lower: bool, upper: bool) -> None:
 # ------------------------------------------------------------------------- rules with more needs
 
 
-def test_batch_size__needs_a_long_history() -> None:
-    text = FILES["models/orders.sql"].replace(", batch_size 30", "")
-    made = models({"models/orders.sql": text})
-    model = made['"spark_catalog"."stg"."orders"']
-    # 2023-01-01 is the start; 60 and 400 days later.
-    short, long = (1_672_531_200_000 + days * 86_400_000 for days in (60, 400))
-
-    assert list(BatchSizeMissing(ProjectView(made, now=lambda: short)).see(model)) == []
-    assert len(list(BatchSizeMissing(ProjectView(made, now=lambda: long)).see(model))) == 1
-    assert list(BatchSizeMissing(ProjectView(made)).see(model)) == []
-
-
 @pytest.mark.parametrize(("rows", "expected"), [(1_000_001, 1), (1_000_000, 0), (None, 0)])
 def test_huge_full_model__needs_recorded_rows(rows: int | None, expected: int) -> None:
     made = models(FILES)
@@ -363,9 +351,3 @@ def test_find__is_the_same_twice() -> None:
     inputs = edited(("orders", ", lookback 2", ""), ("revenue", "LEFT JOIN", "INNER JOIN"))
 
     assert find(inputs) == find(inputs)
-
-
-def test_specs__ids_are_kebab_case() -> None:
-    assert all(
-        key == spec.id and key == key.lower() and "_" not in key for key, spec in SPECS.items()
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,11 +12,24 @@ from sqlglot.schema import MappingSchema
 from sqlmesh.core import dialect as d
 from sqlmesh.core.audit import ModelAudit, load_audit
 from sqlmesh.core.model import SqlModel, create_external_model, load_sql_based_model
+from sqlmesh.core.signal import signal
 
 from ci_bot.contracts.documents.plan import Finding
-from ci_bot.worker.rules import RuleInputs, find, find_in_files
+from ci_bot.contracts.rules import RULES
+from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules.run import findings, observed, observed_in_files
+from ci_bot.worker.words.names import Names
 
 ROOT = Path("/repository")
+
+
+@signal()
+def arrived(batch: Any, source: str = "") -> bool:
+    """A signal that the models of these tests may wait for."""
+    return True
+
+
+SIGNALS = {"arrived": signal.get_registry()["arrived"]}
 EXTERNAL: Mapping[str, Mapping[str, str]] = {
     "raw.orders": {
         "order_id": "BIGINT",
@@ -59,6 +73,7 @@ def models(
             default_catalog="spark_catalog",
             path=ROOT / path,
             audit_definitions=known_audits,
+            signal_definitions=SIGNALS,
         )
         made[model.fqn] = model
     for name, columns in external.items():
@@ -137,6 +152,7 @@ def change(
         files_after=lambda path: _bytes(new_files.get(path)),
         readers=readers,
         default_dialect="spark",
+        names=Names("spark_catalog", "spark"),
         **more,
     )
 
@@ -163,11 +179,37 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
-    """The findings, of one rule or of all; a crashed rule fails the test."""
-    found = [*find(inputs), *find_in_files(inputs)]
+    """The findings, of one rule or of all.
+
+    A crashed rule fails the test. So does a severity that the rule's page does not name, and one
+    identity for two things: a report would tell only one of them.
+    """
+    found: list[Finding] = []
+    for seen_by in (observed, observed_in_files):
+        observations = list(seen_by(inputs))
+        sentences: dict[object, set[str]] = {}
+        for one in observations:
+            about = (one.spec.id, getattr(one.model, "fqn", one.model_name), one.path, one.subject)
+            sentences.setdefault(about, set()).add(one.told)
+        mixed = {about: told for about, told in sentences.items() if len(told) > 1}
+        if mixed:
+            raise AssertionError(mixed)
+        found += findings(observations, inputs)
     crashed = [item for item in found if item.rule == "rule-crashed"]
     if crashed:
         raise AssertionError(crashed)
+    unnamed = [item for item in found if item.severity not in RULES[item.rule].severities]
+    if unnamed:
+        raise AssertionError(unnamed)
+    # Statements name objects of the warehouse, with their catalogs; models are called one way.
+    full = [
+        item
+        for item in found
+        if RULES[item.rule].scope != "statement"
+        and re.search(r"spark_catalog[\"`]?\.", f"{item.model} {item.subject} {item.evidence}")
+    ]
+    if full:
+        raise AssertionError(full)
     return [item for item in found if rule is None or item.rule == rule]
 
 

@@ -1,1 +1,27 @@
-"""The rules that judge a plan as a whole."""
+"""The rules on a plan, by what they read; a module that is imported here takes part."""
+
+from __future__ import annotations
+
+from ci_bot.bot.decision.registry import judges
+from ci_bot.bot.decision.rules import (
+    evidence_rules,
+    limit_rules,
+    matrix,
+    plan_rules,
+    removal_rules,
+    unit_test_rules,
+    work_rules,
+)
+
+PLAN_RULES = judges
+
+__all__ = [
+    "PLAN_RULES",
+    "evidence_rules",
+    "limit_rules",
+    "matrix",
+    "plan_rules",
+    "removal_rules",
+    "unit_test_rules",
+    "work_rules",
+]

@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.rules import rule
+
+FILES_NOT_READ = rule("R10-files-not-read")
+FORK = rule("R10-fork")
+NOT_CHECKED = rule("R10-not-checked")
 
 
+@judges(NOT_CHECKED)
 def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """One line for each kind of evidence that this review has not got."""
     if bot.too_large:
         yield risk(
-            "R10-not-checked",
-            "info",
+            NOT_CHECKED,
             f"Too large to be looked at: {counted(len(bot.too_large), 'changed file')} "
             f"({listed(bot.too_large)}). No rule has read them, nor looked for credentials there.",
             "they are smaller, or a person has read them",
+            subject="large files",
         )
     if not facts.changes and facts.failure is None:
         return
     checks = facts.checks
     gone = (
         (
+            "unit tests",
             checks.tests.status in {"none", "not_run"},
             "Unit tests: the project has none."
             if checks.tests.status == "none"
@@ -31,21 +39,25 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
             "the changed models have unit tests",
         ),
         (
+            "lint",
             checks.lint.status in {"off", "not_run"},
             "Lint: switched off." if checks.lint.status == "off" else "Lint: not run.",
             "the project's linter is on",
         ),
         (
+            "audits",
             checks.audits.status == "not_run",
             f"Audits: not run. {checks.audits.not_run_because or ''}",
             "an apply to the PR environment ran them",
         ),
         (
+            "data diff",
             checks.table_diff.status == "not_run",
             f"Data diff: not run. {checks.table_diff.not_run_because or ''}",
             "an apply to the PR environment compared the tables with prod",
         ),
         (
+            "cost",
             bool(facts.cost.unknown),
             f"Cost: not estimated. {facts.cost.basis}"
             if facts.cost.executor_hours_mid is None
@@ -53,47 +65,49 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
             "an earlier apply has left its figures in the ledger",
         ),
         (
+            "prod plan",
             facts.prod_plan is None and facts.failure is None,
             "Prod plan: not computed.",
             "the review can plan against prod",
         ),
         (
+            "changed files",
             bot.changed_files is None and not bot.pull_request,
             "Changed files: not known, so rules that read files did not run.",
             "the base commit is there (`fetch-depth: 2`)",
         ),
     )
-    for absent, evidence, clears in gone:
+    for what, absent, evidence, clears in gone:
         if absent:
-            yield risk("R10-not-checked", "info", evidence.strip(), clears)
+            yield risk(NOT_CHECKED, evidence.strip(), clears, subject=what)
 
 
+@judges(FILES_NOT_READ)
 def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """The rules on changed files have not run, so a credential in them would be silent."""
     if bot.changed_files is None and bot.pull_request:
         yield risk(
-            "R10-files-not-read",
-            "high",
+            FILES_NOT_READ,
             "Which files this pull request changes is not known, so they were not looked at for "
             "credentials and code.",
             "the base commit is there (`fetch-depth: 2`)",
         )
     if bot.unread_because is not None:
         yield risk(
-            "R10-files-not-read",
-            "high",
+            FILES_NOT_READ,
             "The changed files were not looked at for credentials and for what the other rules on "
             f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
             "the review has run again, or a person has read every changed file",
+            subject="no answer",
         )
 
 
+@judges(FORK)
 def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A PR from a fork is reviewed and never applied."""
     if bot.fork:
         yield risk(
-            "R10-fork",
-            "info",
+            FORK,
             "The head branch is in a fork: this plan cannot be applied to an environment.",
             "a maintainer pushes the branch into this repository",
         )

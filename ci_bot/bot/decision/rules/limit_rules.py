@@ -6,22 +6,30 @@ from collections.abc import Iterator
 
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judged import Where, judged_costs, judged_work
+from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.durations import executor_time
+from ci_bot.contracts.rules import rule
+
+INTERVAL_LIMIT = rule("R06-interval-limit")
+NEAR_BUDGET = rule("R07-near-budget")
+NOT_KNOWN = rule("R07-not-known")
+OVER_BUDGET = rule("R07-over-budget")
+BATCH_SIZE_MISSING = rule("batch-size-missing")
 
 BATCHLESS_INTERVALS = 100
 
 
+@judges(INTERVAL_LIMIT)
 def too_much_work(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
     work = judged_work(facts)
     total = work.total.intervals
     if limits.max_intervals is not None and total > limits.max_intervals:
         yield risk(
-            "R06-interval-limit",
-            "high",
+            INTERVAL_LIMIT,
             f"{counted(total, 'interval')} to build {_place(work.where, facts.environment)}; "
             f"the limit is {limits.max_intervals:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
@@ -34,6 +42,7 @@ def _place(where: Where, environment: str) -> str:
     return "in prod after the merge" if where == "prod" else f"in `{environment}`"
 
 
+@judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
 def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R07: the estimate is, or may be, above the budget, or nobody can tell."""
     cap = limits.max_executor_hours
@@ -45,8 +54,7 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     middle = dearest.executor_hours_mid
     if middle is not None and middle > cap:
         yield risk(
-            "R07-over-budget",
-            "blocker",
+            OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
             f"time {_place(where, facts.environment)}{_unknown(dearest)}; the limit is "
             f"{executor_time(cap)}.",
@@ -56,8 +64,7 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     high = max((cost.executor_hours_high or 0.0 for cost, _ in costs), default=0.0)
     if high > cap:
         yield risk(
-            "R07-near-budget",
-            "medium",
+            NEAR_BUDGET,
             f"Up to {executor_time(high)} of executor time are possible; the limit is "
             f"{executor_time(cap)}.",
             clears,
@@ -68,8 +75,7 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         part = cost.executor_hours_mid
         known = "nothing" if part is None else f"at least {executor_time(part)}"
         yield risk(
-            "R07-not-known",
-            "medium",
+            NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
             f"{_place(where, facts.environment)} cannot be told: {known} is expected"
             f"{_unknown(cost)}.",
@@ -86,6 +92,7 @@ def _unknown(cost: Cost) -> str:
     )
 
 
+@judges(BATCH_SIZE_MISSING)
 def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A long history computed by one job may run out of memory."""
     for name, judged in judged_work(facts).models.items():
@@ -96,10 +103,10 @@ def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Itera
             and item.intervals > BATCHLESS_INTERVALS
         ):
             yield risk(
-                "batch-size-missing",
-                "medium" if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
+                BATCH_SIZE_MISSING,
                 f"One job computes {counted(item.intervals, 'interval')} "
                 f"{_place(judged.where, facts.environment)}.",
                 "the model has a `batch_size`",
+                severity=None if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
                 model=name,
             )

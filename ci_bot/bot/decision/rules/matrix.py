@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.rules import rule
+
+ADDITIVE_CHANGE = rule("additive-change")
+BASE_DRIFT = rule("base-drift")
+LOGIC_CHANGED_FORWARD_ONLY = rule("logic-changed-forward-only")
+METADATA_ONLY = rule("metadata-only")
 
 
+@judges(LOGIC_CHANGED_FORWARD_ONLY)
 def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
     for change in facts.changes:
         if change.change == "direct" and change.category == "forward_only" and not change.from_base:
             yield risk(
-                "logic-changed-forward-only",
-                "medium",
+                LOGIC_CHANGED_FORWARD_ONLY,
                 "The definition changes and history is not computed again: old and new rows follow "
                 "different rules.",
                 "a data diff of the preview has been looked at",
@@ -28,14 +35,14 @@ def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
             )
 
 
+@judges(ADDITIVE_CHANGE)
 def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A non-breaking change: readers keep their results."""
     for change in facts.changes:
         if change.change == "direct" and change.category == "non_breaking" and not change.from_base:
             added = [column.name for column in change.columns if column.before is None]
             yield risk(
-                "additive-change",
-                "low",
+                ADDITIVE_CHANGE,
                 f"Non-breaking change; new columns: {listed(added)}."
                 if added
                 else "Non-breaking change; readers are not built again.",
@@ -45,25 +52,25 @@ def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
             )
 
 
+@judges(METADATA_ONLY)
 def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """Metadata: SQLMesh updates its records and the views, and touches no data."""
     names = [c.model for c in facts.changes if c.change == "metadata"]
     if names:
         yield risk(
-            "metadata-only",
-            "info",
+            METADATA_ONLY,
             f"{counted(len(names), 'model')} change in metadata only ({listed(names)}).",
             "nothing to do",
         )
 
 
+@judges(BASE_DRIFT)
 def base_drift(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """Differences that come from the base branch are named and not judged."""
     names = [c.model for c in facts.changes if c.from_base]
     if names:
         yield risk(
-            "base-drift",
-            "info",
+            BASE_DRIFT,
             f"{counted(len(names), 'model')} differ because prod has not caught up with the base "
             f"branch ({listed(names)}).",
             "prod is planned from the base branch",

@@ -1,4 +1,4 @@
-"""R01 to R05: whether there is a plan at all, and what it takes away."""
+"""R01, R03 and R05: whether there is a plan at all, and one that prod can take."""
 
 from __future__ import annotations
 
@@ -8,17 +8,32 @@ from pathlib import PurePosixPath
 
 from ci_bot.bot.decision.blame import reads_nothing_of
 from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.risks import counted, listed, risk, short_name
-from ci_bot.contracts.documents.plan import Change, ColumnChange
+from ci_bot.bot.decision.registry import judges
+from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.rules import RULES, rule
 
-MASS_REMOVAL = 5
+BASE_BROKEN = rule("R01-base-broken")
+LINT_ERROR = rule("R01-lint-error")
+LOAD_FAILED = rule("R01-load-failed")
+PLAN_FAILED = rule("R01-plan-failed")
+PROD_PLAN_FAILS = rule("R01-prod-plan-fails")
+UNCATEGORIZED = rule("R01-uncategorized")
+CONFLICT = rule("R03-conflict")
+FORWARD_ONLY_SCHEMA = rule("R05-forward-only-schema")
+FORWARD_ONLY_DESTRUCTIVE = rule("R05-forward-only-destructive")
+LINT_WARNING = rule("lint-warning")
+PROD_GAPS = rule("prod-gaps")
+COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the columns
+
 # The rules that stand for a failure of the plan itself.
-FAILURE_RISKS = frozenset({"R01-load-failed", "R01-plan-failed"})
-_FQN = re.compile(r'(?:"[^"\n]+"|`[^`\n]+`)(?:\.(?:"[^"\n]+"|`[^`\n]+`))+')
+FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
+_PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
+_FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
 
+@judges(LOAD_FAILED, PLAN_FAILED)
 def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R01: there is no plan."""
     failure = facts.failure
@@ -27,8 +42,7 @@ def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     model = failure.model or _blamed(failure.message, bot.changed_files or ())
     loading = failure.stage in {"configuration", "load"}
     yield risk(
-        "R01-load-failed" if loading else "R01-plan-failed",
-        "blocker",
+        LOAD_FAILED if loading else PLAN_FAILED,
         f"Stage {failure.stage}: {failure.message}",
         failure.hint or ("the project loads" if loading else "SQLMesh accepts the plan"),
         model=model,
@@ -37,6 +51,7 @@ def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     )
 
 
+@judges(BASE_BROKEN)
 def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
     if not facts.base_failures or facts.failure is not None:
@@ -51,10 +66,10 @@ def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         told = "This pull request is not why, and nothing of it could be planned or checked."
     harmless = not facts.project.models and reads_nothing_of(bot.changed_files)
     yield risk(
-        "R01-base-broken",
-        "medium" if harmless else "high",
+        BASE_BROKEN,
         f"{why} {told}",
         "the base branch loads here",
+        severity="medium" if harmless else None,
         path=first.path,
         line=first.line,
     )
@@ -73,16 +88,21 @@ def _blamed(message: str, changed_files: tuple[str, ...]) -> str | None:
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
-    return next(iter(changed or named), None)
+    return next(map(_reported, changed or named), None)
 
 
+def _reported(fqn: str) -> str:
+    """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
+    return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
+
+
+@judges(UNCATEGORIZED)
 def uncategorized(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R01: a changed model without a category cannot be applied by anybody but a person."""
     for change in facts.changes:
         if change.category == "uncategorized" and change.change in {"direct", "added"}:
             yield risk(
-                "R01-uncategorized",
-                "blocker",
+                UNCATEGORIZED,
                 "SQLMesh gave this change no category, so the plan cannot be applied.",
                 "plan.auto_categorize_changes is on for this kind, or a person plans and chooses",
                 model=change.model,
@@ -90,16 +110,18 @@ def uncategorized(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator
             )
 
 
+@judges(LINT_ERROR, LINT_WARNING)
 def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R01: the project's own linter says no; its warnings stay notes."""
     lint = facts.checks.lint
     for finding in lint.findings:
         error = finding.severity in {"blocker", "high"}
         yield risk(
-            "R01-lint-error" if error else "lint-warning",
-            "blocker" if error else "low",
+            LINT_ERROR if error else LINT_WARNING,
             f"{finding.rule}: {finding.evidence}",
             finding.clears_when or "the linter is satisfied",
+            # Of a rule of the project nothing is known but its name and its sentence.
+            subject=f"{finding.rule}: {finding.evidence}",
             model=finding.model,
             path=finding.path,
             line=finding.line,
@@ -108,138 +130,33 @@ def lint_errors(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         finding.severity in {"blocker", "high"} for finding in lint.findings
     ):
         yield risk(
-            "R01-lint-error",
-            "blocker",
+            LINT_ERROR,
             f"The project's linter reports {counted(lint.errors, 'error')}.",
             "`sqlmesh lint` passes",
         )
 
 
-def audits_fail(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R02: a blocking audit fails. A review runs none; an apply hands its result in here."""
-    audits = facts.checks.audits
-    if audits.status == "failed":
-        yield risk(
-            "R02-audit-fails",
-            "blocker" if audits.blocking else "medium",
-            f"{counted(audits.blocking, 'blocking audit')} and "
-            f"{counted(audits.non_blocking, 'other audit')} failed.",
-            "the audits pass",
-        )
-
-
-def moved(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R03: the pull request is not what was planned any more, or cannot be merged."""
-    if bot.moved is not None:
-        yield risk(
-            "R03-stale",
-            "blocker",
-            f"The {bot.moved} of the pull request moved after this plan was made.",
-            "the review runs again",
-        )
+@judges(CONFLICT)
+def conflict(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R03: the pull request cannot be merged."""
     if bot.conflict:
         yield risk(
-            "R03-conflict",
-            "blocker",
+            CONFLICT,
             "The pull request conflicts with its base, so there is no merged project to plan.",
             "the conflict is resolved",
         )
 
 
-def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R04: models that go away, one by one or nearly all at once."""
-    removed = [c for c in facts.changes if c.change == "removed" and not c.from_base]
-    added = sum(c.change == "added" for c in facts.changes)
-    before = facts.project.models - added + len(removed)
-    if len(removed) >= MASS_REMOVAL and 2 * len(removed) >= before:
-        yield risk(
-            "R04-mass-removal",
-            "high",
-            f"{counted(len(removed), 'model')} of {before} go away, {counted(added, 'model')} are "
-            "new: a changed catalog, project key, ignore pattern or directory looks like this.",
-            "someone confirms that all of these models are meant to go",
-        )
-        removed = [change for change in removed if change.readers]
-    for change in removed:
-        yield _removal(change)
-
-
-def _removal(change: Change) -> Risk:
-    if change.readers:
-        return risk(
-            "R04-model-removed",
-            "blocker",
-            f"The model goes away, and {listed(change.readers)} still read it.",
-            "no model reads it any more, or it stays",
-            model=change.model,
-            path=change.path,
-        )
-    return risk(
-        "R04-model-removed",
-        "high",
-        "The model goes away. No model of the project reads it; readers outside are not known.",
-        "its owner confirms that nobody outside the project reads it",
-        model=change.model,
-        path=change.path,
-    )
-
-
-def columns(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R04: columns that are dropped or get another type."""
-    for change in facts.changes:
-        if change.change == "removed" or change.from_base:
-            continue
-        dropped = [column for column in change.columns if column.after is None]
-        read = [column for column in dropped if column.readers]
-        unread = [column for column in dropped if not column.readers]
-        if read:
-            yield _dropped_and_read(change, read)
-        if unread:
-            yield _dropped(change, unread)
-        # Narrowing is told apart from widening where the types are known as types: in the worker.
-        # It arrives as the finding `column-retyped`.
-
-
-def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
-    readers = {reader for column in read for reader in column.readers}
-    return risk(
-        "R04-column-dropped",
-        "blocker",
-        f"Drops {listed(c.name for c in read)}, still read by {listed(readers)}.",
-        "the readers no longer use the columns, or the columns stay",
-        model=change.model,
-        path=change.path,
-    )
-
-
-def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
-    own = change.change == "direct"
-    return risk(
-        "R04-column-dropped",
-        # A model that only follows the one above it is judged there.
-        "high" if own else "low",
-        f"Drops {listed(c.name for c in unread)}. No model of the project reads them; "
-        "readers outside are not known.",
-        "the owner confirms that nobody outside the project reads them",
-        model=change.model,
-        path=change.path,
-    )
-
-
+@judges(FORWARD_ONLY_SCHEMA, FORWARD_ONLY_DESTRUCTIVE)
 def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
-    known = {
-        short_name(f.model)
-        for f in facts.findings
-        if f.rule == "forward-only-destructive" and f.model is not None
-    }
+    known = {f.model for f in facts.findings if f.rule == COLUMNS_LOST and f.model is not None}
     prod = facts.prod_plan
     if prod is not None:
         for model in prod.forward_only_schema_changes:
-            if short_name(model) not in known:
+            if model not in known:
                 yield risk(
-                    "R05-forward-only-schema",
-                    "high",
+                    FORWARD_ONLY_SCHEMA,
                     "A merge alters the schema of this forward-only table in place; its history "
                     "is not computed again.",
                     "its owner confirms the new columns and what history will hold",
@@ -248,14 +165,14 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
     for text in (facts.failure and facts.failure.message, prod and prod.failure):
         if text and _DESTRUCTIVE.search(text) and not known:
             yield risk(
-                "R05-forward-only-destructive",
-                "blocker",
+                FORWARD_ONLY_DESTRUCTIVE,
                 "SQLMesh refuses a destructive change of a forward-only model.",
                 "the column stays, or the change is allowed on purpose (input `allow-destructive`)",
             )
             return
 
 
+@judges(PROD_PLAN_FAILS, PROD_GAPS)
 def prod_plan(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R01 on the plan that a merge would cause in prod, and the gaps that it would meet."""
     plan = facts.prod_plan
@@ -263,15 +180,13 @@ def prod_plan(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Ris
         return
     if plan.would_fail and facts.failure is None:
         yield risk(
-            "R01-prod-plan-fails",
-            "blocker",
+            PROD_PLAN_FAILS,
             f"Planned against prod, the same head fails: {plan.failure or 'no reason given'}",
             "the plan against prod succeeds",
         )
     if plan.gaps:
         yield risk(
-            "prod-gaps",
-            "medium",
+            PROD_GAPS,
             f"Prod lacks intervals inside the history of {listed(gap.model for gap in plan.gaps)}.",
             "prod's gaps are filled (`sqlmesh run`), or known and accepted",
         )

@@ -6,31 +6,43 @@ from collections.abc import Iterator
 
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judged import JudgedWork, judged_work
-from ci_bot.bot.decision.risks import counted, listed, risk, short_name
+from ci_bot.bot.decision.registry import judges
+from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.plan import Change, Gap
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.documents.work import totals
+from ci_bot.contracts.rules import RULES, rule
+
+BREAKING_REBUILD = rule("R06-breaking-rebuild")
+HISTORY_LOST = rule("R06-history-lost")
+METADATA_BACKFILL = rule("R06-metadata-backfill")
+RESTATEMENT_ELSEWHERE = rule("R08-restatement-elsewhere")
+CHANGED_ELSEWHERE = rule("R11-changed-elsewhere")
+CODE_ON_LOAD = rule("R12-code-on-load")
+SHARED_CHANGE = rule("R12-shared-change")
+SAME_RESULT = RULES["same-result"].id  # the worker's proof
 
 
+@judges(BREAKING_REBUILD)
 def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
     work = judged_work(facts)
     downstream = _downstream(facts)
-    same = {short_name(f.model) for f in facts.findings if f.rule == "same-result" and f.model}
+    same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
             continue
         readers = sorted(downstream.get(change.model, ()))
-        harmless = short_name(change.model) in same or (change.kind == "EXTERNAL" and not readers)
+        harmless = change.model in same or (change.kind == "EXTERNAL" and not readers)
         yield risk(
-            "R06-breaking-rebuild",
+            BREAKING_REBUILD,
             # SQLMesh compares texts; where the rules have proven the result to be the same, what
             # is left is the cost.
-            "medium" if harmless else "high",
             f"Breaking change: {_work(work, change, facts.environment)}; {_readers(work, readers)}"
-            + (". Its result is the same as before" if short_name(change.model) in same else "")
+            + (". Its result is the same as before" if change.model in same else "")
             + ".",
             "the owner confirms that past results are meant to change, best with a data diff",
+            severity="medium" if harmless else None,
             model=change.model,
             path=change.path,
         )
@@ -101,6 +113,7 @@ def _s(subjects: list[str]) -> str:
     return "s" if len(subjects) == 1 else ""
 
 
+@judges(HISTORY_LOST)
 def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: prod's table is replaced by one that holds less of the past."""
     plan = facts.prod_plan
@@ -113,8 +126,7 @@ def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     for model, ranges in lost.items():
         first, more = ranges[0], len(ranges) - 1
         yield risk(
-            "R06-history-lost",
-            "high",
+            HISTORY_LOST,
             f"Prod's table holds {first.start[:10]} to {first.end[:10]}"
             + (f" and {counted(more, 'more range')}" if more else "")
             + ", and the table that replaces it after the merge will not: SQLMesh builds a new "
@@ -125,6 +137,7 @@ def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
         )
 
 
+@judges(METADATA_BACKFILL)
 def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
     work = judged_work(facts)
@@ -138,8 +151,7 @@ def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iter
                 continue  # prod lacks them whatever changes, and that is said elsewhere
             since = f" since {judged.item.start[:10]}" if judged.item.start else ""
             yield risk(
-                "R06-metadata-backfill",
-                "medium",
+                METADATA_BACKFILL,
                 f"Only metadata changes, and prod builds "
                 f"{counted(judged.item.intervals, 'interval')}{since} after the merge.",
                 "the owner confirms the longer history",
@@ -148,20 +160,22 @@ def metadata_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iter
             )
 
 
+@judges(RESTATEMENT_ELSEWHERE)
 def restatements(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R08: a restatement clears intervals that another environment reads."""
     for item in facts.restatements:
-        others = [name for name in item.environments if name != facts.environment]
-        if others:
+        if item.environments:
+            others = listed(item.environments)
+            use = "uses" if len(item.environments) == 1 else "use"
             yield risk(
-                "R08-restatement-elsewhere",
-                "high",
-                f"Clears {item.start[:10]} to {item.end[:10]}, which {listed(others)} also use.",
+                RESTATEMENT_ELSEWHERE,
+                f"Clears {item.start[:10]} to {item.end[:10]}, which {others} also {use}.",
                 "the owners of these environments agree",
                 model=item.model,
             )
 
 
+@judges(SHARED_CHANGE)
 def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R12: models change although their own files do not: a macro, a setting, a default."""
     if bot.changed_files is None:
@@ -182,22 +196,21 @@ def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     ]
     if through:
         yield risk(
-            "R12-shared-change",
-            "medium",
+            SHARED_CHANGE,
             f"{counted(len(through), 'model')} change although their files do not "
             f"({listed(through)}): shared code or a setting does it.",
             "a reviewer has seen what the shared change does to each of them",
         )
 
 
+@judges(CODE_ON_LOAD)
 def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R12: the code that computed this report is part of the change."""
     if not bot.code_on_load:
         return
     files = listed(bot.code_on_load)
     yield risk(
-        "R12-code-on-load",
-        "high",
+        CODE_ON_LOAD,
         f"This report was computed by code in this pull request: {files} run while the project is "
         "loaded."
         if bot.load_known
@@ -208,15 +221,14 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     )
 
 
+@judges(CHANGED_ELSEWHERE)
 def other_environments(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R11: another open pull request changes the same model."""
     for change in facts.changes:
-        others = bot.other_environments.get(change.model)
-        if change.change in {"direct", "removed"} and others:
+        if change.also_in and not change.from_base:
             yield risk(
-                "R11-changed-elsewhere",
-                "medium",
-                f"Also changed by {', '.join(others)}.",
+                CHANGED_ELSEWHERE,
+                f"Also changed by {', '.join(change.also_in)}.",
                 "the pull requests are put in order",
                 model=change.model,
             )

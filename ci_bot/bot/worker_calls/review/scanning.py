@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from ci_bot.bot.worker_calls.client import WorkerClient
+from ci_bot.contracts.documents.plan import Finding
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest, ScanRequest
 from ci_bot.contracts.scan import ScanFacts
@@ -51,4 +52,22 @@ def with_scan(
             and (unplanned or loaded is None or item.path in loaded)
         ]
     timings = {**facts.timings, "scan": scanned.seconds}
-    return facts.model_copy(update={"findings": found, "timings": timings})
+    planned: dict[str, list[str]] = {}
+    for change in facts.changes:
+        planned.setdefault(change.path or "", []).append(change.model)
+    called = [_called(item, planned.get(item.path or "", ())) for item in found]
+    return facts.model_copy(update={"findings": called, "timings": timings})
+
+
+def _called(finding: Finding, models: Iterable[str]) -> Finding:
+    """The finding with its model called as in the plan. A scan has only what stands in the file,
+    with a catalog that is the default one, or without a schema.
+
+    Args:
+        models: the changed models of that file.
+    """
+    written = finding.model
+    for name in models if written else ():
+        if f".{written}".endswith(f".{name}") or f".{name}".endswith(f".{written}"):
+            return finding.model_copy(update={"model": name})
+    return finding

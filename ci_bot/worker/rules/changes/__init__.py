@@ -1,8 +1,6 @@
-"""Rules on a model before and after the change."""
+"""Rules on a model before and after the change; a module that is imported here takes part."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 
 from ci_bot.worker.rules.changes import (
     audits,
@@ -12,40 +10,23 @@ from ci_bot.worker.rules.changes import (
     joins,
     results,
     rows,
+    schedule,
     storage,
 )
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.registry import on_change, on_new_model
 
-ChangeRule = Callable[[Pair, RuleInputs], Iterator[Observation]]
+CHANGE_RULES, NEW_MODEL_RULES = on_change, on_new_model
 
-CHANGE_RULES: tuple[ChangeRule, ...] = (
-    audits.removed,
-    audits.weakened,
-    definition.kind,
-    definition.time_column,
-    definition.unique_key,
-    definition.start,
-    definition.lookback,
-    definition.cron,
-    storage.batch_size,
-    storage.guards,
-    storage.layout,
-    definition.dialect_or_gateway,
-    definition.ignored_rules,
-    storage.merge_logic,
-    exposure.grants,
-    exposure.personal_data,
-    forward.destructive,
-    joins.changed,
-    joins.may_multiply,
-    results.retyped,
-    results.divisions,
-    results.aggregates,
-    results.same_result,
-    rows.filters,
-    rows.grain,
-    rows.distinct,
-    rows.unions,
-)
+__all__ = [
+    "CHANGE_RULES",
+    "NEW_MODEL_RULES",
+    "audits",
+    "definition",
+    "exposure",
+    "forward",
+    "joins",
+    "results",
+    "rows",
+    "schedule",
+    "storage",
+]

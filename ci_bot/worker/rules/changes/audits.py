@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.columns import known_types
 from ci_bot.worker.rules.sql.strictness import Strictness, compare_arguments, compare_queries
 
-REMOVED = rule("removed-audit", "An audit was removed", "high", "change")
-WEAKENED = rule("weakened-audit", "An audit was weakened", "high", "change")
+REMOVED = rule("removed-audit")
+WEAKENED = rule("weakened-audit")
 
 
 def _gone(pair: Pair) -> tuple[list[str], bool]:
@@ -41,6 +42,7 @@ def _gone(pair: Pair) -> tuple[list[str], bool]:
     return lost, blocking
 
 
+@on_change(REMOVED)
 def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """An audit that is attached no more."""
     lost, blocking = _gone(pair)
@@ -54,6 +56,7 @@ def removed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             "the audits are back, or their owner agrees that they may go",
             severity=None if blocking else "medium",
             model=pair.after,
+            subject=tuple(sorted(lost)),
             anchors=("audits", "grain", "name"),
         )
 
@@ -68,6 +71,7 @@ def _wider_keys(pair: Pair) -> set[str]:
     }
 
 
+@on_change(WEAKENED)
 def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """An audit that is attached and checks less, or stops nothing any more."""
     old, new = pair.promises
@@ -91,6 +95,7 @@ def weakened(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"Checks less: {names(weaker)}.",
             "the audit is as strict as before, or its owner agrees",
             model=pair.after,
+            subject=tuple(sorted(weaker)),
             anchors=("audits",),
         )
     yield from _rewritten(pair)
@@ -124,6 +129,7 @@ def _rewritten(pair: Pair) -> Iterator[Observation]:
             f"Than before, {' and '.join(told)}.",
             "its owner agrees with the new condition",
             model=pair.after,
+            subject=(*weaker, *unclear),
             anchors=("audits",),
         )
 

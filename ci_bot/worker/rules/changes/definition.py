@@ -6,36 +6,49 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from sqlglot import exp
+
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.queries import outer
 
-KIND = rule("kind-changed", "The kind of the model changes", "high", "change")
-TIME_COLUMN = rule("time-column-changed", "The time column changes", "high", "change")
-UNIQUE_KEY = rule("unique-key-not-unique", "The new unique key may not be unique", "high", "change")
-START = rule("start-moved-later", "The history starts later", "high", "change")
-LOOKBACK = rule("lookback-removed", "Late data are looked for less", "high", "change")
-CRON = rule("cron-changed", "The schedule changes", "low", "change")
-DIALECT = rule("model-dialect-changed", "The model is read in another dialect", "high", "change")
-GATEWAY = rule("model-gateway-changed", "The model moves to another gateway", "high", "change")
-IGNORED = rule("lint-rules-ignored", "The model ignores more lint rules", "high", "change")
+KIND = rule("kind-changed")
+EMBEDDED = rule("model-embedded")
+TIME_COLUMN = rule("time-column-changed")
+UNIQUE_KEY = rule("unique-key-not-unique")
+START = rule("start-moved-later")
+LOOKBACK = rule("lookback-removed")
+DIALECT = rule("model-dialect-changed")
+GATEWAY = rule("model-gateway-changed")
+IGNORED = rule("lint-rules-ignored")
 
 _WEIGHTY = frozenset({"FULL", "VIEW"})
-SLOWER = 2
 
 
 def _name(model: Any) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
+@on_change(KIND, EMBEDDED)
 def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Tables that become views, increments that become full builds, and back."""
     old, new = _name(pair.before), _name(pair.after)
     if old == new:
+        return
+    if new == "EMBEDDED":
+        yield Observation(
+            EMBEDDED,
+            f"{old} becomes EMBEDDED: the model exists inside the queries of its readers only, and "
+            "whoever reads it from outside the project finds nothing any more.",
+            "nobody outside the project reads it",
+            model=pair.after,
+            anchors=("kind",),
+        )
         return
     yield Observation(
         KIND,
@@ -52,6 +65,7 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
+@on_change(TIME_COLUMN)
 def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The column that intervals are deleted and written by."""
     old, new = pair.before.time_column, pair.after.time_column
@@ -67,7 +81,7 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("time_column",),
         )
-    elif old.format != new.format:
+    elif _format(old) != _format(new) and not _is_temporal(pair.after, after):
         yield Observation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
@@ -77,11 +91,35 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+def _is_temporal(model: Any, column: str) -> bool:
+    """Whether the time column is a date or time stamp: a format is for text and numbers."""
+    kind = (model.columns_to_types or {}).get(column)
+    return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
+
+
+def _format(time_column: Any) -> str:
+    """The format as it is meant: a definition from the state has its percent signs doubled."""
+    return str(time_column.format).replace("%%", "%")
+
+
+@on_change(UNIQUE_KEY)
 def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Another key for the merge, without anything that proves it."""
     old = frozenset(column_names(pair.before.unique_key))
     new = frozenset(column_names(pair.after.unique_key))
     if not old or not new or old == new:
+        return
+    if old < new:
+        # Whatever proves the new key: a row of the old one that changes in what was added is no
+        # longer replaced, it is stored a second time.
+        yield Observation(
+            UNIQUE_KEY,
+            f"The key grows from {names(old)} to {names(new)}: one {names(old)} may now have "
+            "several rows.",
+            "readers expect several rows for each of the old keys",
+            model=pair.after,
+            anchors=("unique_key",),
+        )
         return
     if promises(pair.after).makes_unique(new) or _groups_by(pair, new):
         yield Observation(
@@ -95,16 +133,6 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
         return
     proof = "fewer columns" if new < old else "other columns"
-    if old < new:
-        yield Observation(
-            UNIQUE_KEY,
-            f"The key grows from {names(old)} to {names(new)}: one `{sorted(old)[0]}` may now have "
-            "several rows.",
-            "readers expect several rows for each of the old keys",
-            model=pair.after,
-            anchors=("unique_key",),
-        )
-        return
     yield Observation(
         UNIQUE_KEY,
         f"The key changes from {names(old)} to {names(new)} ({proof}), and nothing shows that it "
@@ -135,6 +163,7 @@ def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
     return bool(by_name) and by_name <= key
 
 
+@on_change(START)
 def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A start that moves forward leaves a hole where history was."""
     old, new = pair.before.start, pair.after.start
@@ -179,6 +208,7 @@ def _later(old: Any, new: Any) -> bool:
         return False
 
 
+@on_change(LOOKBACK)
 def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Intervals that are read once more for data that come late."""
     old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
@@ -192,33 +222,7 @@ def lookback(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
-    """Another schedule: the same data at another time, or less often."""
-    if pair.before.cron == pair.after.cron:
-        return
-    old, new = _period(pair.before), _period(pair.after)
-    rarer = old is not None and new is not None and new >= SLOWER * old
-    yield Observation(
-        CRON,
-        f"The schedule changes from {pair.before.cron} to {pair.after.cron}"
-        + (": readers see new data later than before." if rarer else "."),
-        "readers expect the new schedule",
-        severity="medium" if rarer else None,
-        model=pair.after,
-        anchors=("cron",),
-    )
-
-
-def _period(model: Any) -> float | None:
-    """Seconds between two runs, seen from a fixed day."""
-    try:
-        first = model.croniter(datetime(2024, 1, 1)).get_next()
-        second = model.croniter(first).get_next()
-        return float((second - first).total_seconds())
-    except Exception:  # a schedule that cannot be read is SQLMesh's to refuse
-        return None
-
-
+@on_change(DIALECT, GATEWAY)
 def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """The same text, read or run elsewhere."""
     # A changed default is one finding on the project, not one on each of its models.
@@ -246,6 +250,7 @@ def dialect_or_gateway(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(IGNORED)
 def ignored_rules(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Lint rules that no longer look at this model."""
     # Stored models do not keep the setting, so only the file can say what is new.

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sql.personal import exposed
-from ci_bot.worker.rules.sql.queries import short
+from ci_bot.worker.rules.registry import on_change, on_new_model
+from ci_bot.worker.rules.sql.personal import exposed, names_in
+from ci_bot.worker.rules.sql.queries import plain
 
-GRANTS = rule("grants-changed", "Rights on the model change", "high", "change")
-PERSONAL = rule("personal-data-exposed", "Personal data reach a model", "high", "change")
+GRANTS = rule("grants-changed")
+PERSONAL = rule("personal-data-exposed")
 
 
+@on_change(GRANTS)
 def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Rights that are given or taken."""
     old, new = _rights(pair.before), _rights(pair.after)
@@ -29,6 +31,7 @@ def grants(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         f"Rights change: {names(told)}.",
         "the owner of the data agrees",
         model=pair.after,
+        subject=tuple(f"{right} to {who}" for right, who in sorted(old ^ new)),
         anchors=("grants",),
     )
 
@@ -38,9 +41,16 @@ def _rights(model: Any) -> set[tuple[str, str]]:
     return {(right, str(who)) for right, whom in config.items() for who in whom}
 
 
+@on_change(PERSONAL)
 def personal_data(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns about people that the model did not show before."""
     yield from exposed_by(pair.after, pair.before, pair, inputs)
+
+
+@on_new_model(PERSONAL)
+def personal_data_of_new(model: Any, inputs: RuleInputs) -> Iterator[Observation]:
+    """Columns about people in a model that is new."""
+    yield from exposed_by(model, None, None, inputs)
 
 
 def exposed_by(
@@ -50,27 +60,45 @@ def exposed_by(
     queries = pair.queries if pair is not None else None
     new = exposed(after, queries)
     old = exposed(before, queries) if before is not None else {}
-    came = {name: source for name, source in new.items() if name not in old}
+    schema = _schema(after.fqn)
+    came = {
+        name: source
+        for name, source in new.items()
+        # Inside the schemas that hold them, personal data pass from layer to layer.
+        if name not in old
+        and _schema(source.rpartition(".")[0]) != schema
+        and (schema, name) not in inputs.columns_by_schema
+    }
     if not came:
         return
     parents = [inputs.after.get(name) for name in after.depends_on]
     # Taking data in is what staging is for; passing them on is a decision.
     lands = bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
+    # A model that read the column and did not show it kept it back on purpose.
+    kept_back = names_in(before, queries) & {s.rpartition(".")[2].lower() for s in came.values()}
     yield Observation(
         PERSONAL,
         f"Personal data: {names(came)}"
         + (
-            f" (from {names(short(s) if '.' in s else s for s in set(came.values()) if s)})"
+            f" (from {names(inputs.names.of(s) for s in set(came.values()) if s)})"
             if any(came.values())
             else ""
         )
         + (
-            " are taken in from the source."
+            " were read and not shown before, and now are."
+            if kept_back
+            else " are taken in from the source."
             if lands
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        severity="low" if lands else None,
+        severity="low" if lands and not kept_back else None,
         model=after,
+        subject=tuple(sorted(came)),
         anchors=tuple(came),
     )
+
+
+def _schema(table: str) -> str:
+    """The schema of a table's name, in lower case; nothing where it has none."""
+    return plain(table).rpartition(".")[0].rpartition(".")[2].lower()

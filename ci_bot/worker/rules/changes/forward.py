@@ -8,19 +8,17 @@ from typing import Any
 from sqlmesh.core.schema_diff import get_schema_differ
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 
-DESTRUCTIVE = rule(
-    "forward-only-destructive",
-    "A forward-only table loses or retypes columns",
-    "blocker",
-    "change",
-)
+DESTRUCTIVE = rule("forward-only-destructive")
+MIXED = rule("forward-only-history-mixed")
 
 
+@on_change(DESTRUCTIVE)
 def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
     after = pair.after
@@ -45,6 +43,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             ),
             "the columns stay, or the change is allowed on purpose (input `allow-destructive`)",
             model=after,
+            subject=tuple(lost),
             anchors=("forward_only", "kind"),
         )
         return
@@ -60,6 +59,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         "its owner confirms that this data may go",
         severity="high",
         model=after,
+        subject=tuple(lost),
         anchors=("on_destructive_change", "forward_only"),
     )
 
@@ -105,3 +105,38 @@ def _as_stored(model: Any) -> Any:
 def _column(operation: Any) -> str:
     parts = getattr(operation, "column_parts", None) or []
     return ".".join(str(getattr(part, "name", part)) for part in parts) or "columns"
+
+
+@on_change(MIXED)
+def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """History keeps the old logic and new intervals get the new one, in one table."""
+    if pair.renamed or not pair.after.forward_only or pair.meanings is None:
+        return
+    old, new = pair.meanings
+    other = [n for n in old.results if n in new.results and old.results[n] != new.results[n]]
+    added = [n for n in new.results if n not in old.results]
+    rows = (old.filters, old.joins, old.groups, old.distincts, old.unions) != (
+        new.filters, new.joins, new.groups, new.distincts, new.unions
+    )  # fmt: skip
+    if other or rows:
+        what = [f"values of {names(other)}"] if other else []
+        what += ["which rows it has"] if rows else []
+        yield Observation(
+            MIXED,
+            f"Forward-only, and {' and '.join(what)} change: stored history keeps the old meaning "
+            "and new intervals get the new one, so the two cannot be compared.",
+            "the owner confirms the break in the history, or restates it after the merge",
+            model=pair.after,
+            subject=tuple(other),
+            anchors=(*other, "forward_only"),
+        )
+    elif added:
+        yield Observation(
+            MIXED,
+            f"Forward-only: {names(added)} stays NULL in the rows that are stored already.",
+            "readers expect NULL in the history, or it is restated after the merge",
+            severity="info",
+            model=pair.after,
+            subject=tuple(added),
+            anchors=tuple(added),
+        )

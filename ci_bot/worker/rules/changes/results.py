@@ -7,21 +7,26 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sqlglot import exp
 from sqlmesh.core import dialect as d
 
+from ci_bot.contracts.rules import rule
+from ci_bot.secrets import hide
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
-from ci_bot.worker.rules.sql.queries import short
+from ci_bot.worker.rules.sql.canonical import unquoted
+from ci_bot.worker.rules.sql.queries import Query
 from ci_bot.worker.rules.statements import model_statements
 
-RETYPED = rule("column-retyped", "A column gets another type", "high", "change")
-DIVISION = rule("division-changed", "A division means something else", "high", "change")
-AGGREGATE = rule("aggregate-changed", "A column is summed up otherwise", "high", "change")
-SAME = rule("same-result", "The text differs, the result is the same", "info", "change")
+RETYPED = rule("column-retyped")
+DIVISION = rule("division-changed")
+AGGREGATE = rule("aggregate-changed")
+SAME = rule("same-result")
 
 # As canonical texts write them: the parser's names of the functions.
 _AGGREGATE = re.compile(
@@ -30,7 +35,11 @@ _AGGREGATE = re.compile(
     r"groupconcat)\((distinct\()?"
 )
 
+# An expression is told whole up to here.
+SHOWN = 120
 
+
+@on_change(RETYPED)
 def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Types that hold less than before, or something else."""
     old, new = types.known_types(pair.before), types.known_types(pair.after)
@@ -56,15 +65,50 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             RETYPED,
             f"Retyped: {names(told)}"
             + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
-            + (f" Read by {names(short(name) for name in read)}." if read else ""),
+            + (f" Read by {names(map(inputs.names.of, read))}." if read else ""),
             "readers and stored values fit the new type",
             # A model whose own text is the same follows one above it, and that one is judged.
             severity="low" if pair.same_query else severity,  # type: ignore[arg-type]
             model=pair.after,
+            subject=tuple(found),
             anchors=tuple(found),
         )
 
 
+@on_change(RETYPED)
+def casts(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Casts inside an expression, whose own type may hide that values no longer fit."""
+    if pair.query_before is None or pair.query_after is None or pair.same_query:
+        return
+    old, new = _casts(pair.query_before), _casts(pair.query_after)
+    dialect = pair.after.dialect
+    found = {
+        text: f"{text} from {old[text].sql(dialect=dialect)} to {new[text].sql(dialect=dialect)}"
+        for text in old.keys() & new.keys()
+        if types.retyped(old[text], new[text]) == "narrower"
+    }
+    if found:
+        yield Observation(
+            RETYPED,
+            f"Cast to a type that holds less: {names(found.values())}; values that do not fit are "
+            "rounded, cut or NULL.",
+            "the values fit the new type",
+            model=pair.after,
+            subject=tuple(sorted(found)),
+            anchors=("CAST",),
+        )
+
+
+def _casts(query: Query) -> dict[str, Any]:
+    """The type that each expression is cast to, where it is cast to one type only."""
+    found: dict[str, Any] = {}
+    for node in query.tree.all(exp.Cast, exp.TryCast):
+        text = shortened(hide(unquoted(node.this.sql())), SHOWN)
+        found[text] = None if found.get(text, node.to) != node.to else node.to
+    return {text: kind for text, kind in found.items() if kind is not None}
+
+
+@on_change(DIVISION)
 def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Quotients that are cut to whole numbers or divide by something else."""
     if pair.meanings is None:
@@ -85,6 +129,7 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"The quotient in `{name}` {told}.",
             "the owner confirms the new figure",
             model=pair.after,
+            subject=(name,),
             anchors=(name, "DIV", "/"),
         )
 
@@ -93,23 +138,25 @@ def _below(bag: Counter[str]) -> dict[str, int]:
     return {key: count for key, count in bag.items() if key.startswith("/")}
 
 
+@on_change(AGGREGATE)
 def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns that keep their name and sum up otherwise, here or in a CTE below."""
     if pair.meanings is None:
         return
     old, new = (_totals(side.results) for side in pair.meanings)
-    changed = [
-        f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
+    changed = {
+        name: f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
-    ]
+    }
     if changed:
         yield Observation(
             AGGREGATE,
-            f"Summed up otherwise: {names(changed)}.",
+            f"Summed up otherwise: {names(changed.values())}.",
             "the owner confirms the new meaning of the columns",
             model=pair.after,
-            anchors=tuple(item.split()[0] for item in changed),
+            subject=tuple(changed),
+            anchors=tuple(changed),
         )
 
 
@@ -129,6 +176,7 @@ def _in_words(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 
+@on_change(SAME)
 def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A rewrite that is proven to give the same rows: names and order differ at most."""
     if pair.meanings is None or pair.same_query or not _same_frame(pair):

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.sql.canonical import Meaning
 
-FILTER = rule("filter-changed", "A filter was added, removed or changed", "high", "change")
-GRAIN = rule("grain-changed", "The grain of the model changes", "high", "change")
-DISTINCT = rule("distinct-changed", "DISTINCT was added or removed", "medium", "change")
-UNION = rule("union-changed", "A union treats equal rows otherwise", "high", "change")
+FILTER = rule("filter-changed")
+GRAIN = rule("grain-changed")
+DISTINCT = rule("distinct-changed")
+UNION = rule("union-changed")
 
 SHOWN = 200
 
 
+def _shown(meaning: Meaning, text: str, inputs: RuleInputs) -> str:
+    """A condition of a query as it is written there, with the models in it called as everywhere."""
+    return shortened(hide(inputs.names.within(meaning.show(text))), SHOWN)
+
+
+@on_change(FILTER)
 def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Conditions on rows, wherever in the query they stand; not those on the interval."""
     if pair.meanings is None:
@@ -32,8 +40,8 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     came = [text for text in (new.filters - old.filters) if text not in old_on]
     if not lost and not came:
         return
-    told = [f"removed {shortened(hide(old.show(text)), SHOWN)}" for text in lost]
-    told += [f"added {shortened(hide(new.show(text)), SHOWN)}" for text in came]
+    told = [f"removed {_shown(old, text, inputs)}" for text in lost]
+    told += [f"added {_shown(new, text, inputs)}" for text in came]
     yield Observation(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",
@@ -43,6 +51,7 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
+@on_change(GRAIN)
 def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """What one row stands for."""
     told = ""
@@ -54,12 +63,8 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             and old.groups[-1] != new.groups[-1]
             and (len(old.groups) == len(new.groups))
         ):
-            less = {
-                shortened(hide(old.show(text)), SHOWN) for text in old.groups[-1] - new.groups[-1]
-            }
-            more = {
-                shortened(hide(new.show(text)), SHOWN) for text in new.groups[-1] - old.groups[-1]
-            }
+            less = {_shown(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
+            more = {_shown(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
             parts = [
                 f"without {names(less)}" if less else "",
                 f"with {names(more)}" if more else "",
@@ -89,6 +94,7 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(DISTINCT)
 def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """DISTINCT that hides duplicates, or no longer removes them."""
     if pair.meanings is None:
@@ -121,6 +127,7 @@ def distinct(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(UNION)
 def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """UNION against UNION ALL, and branches that come or go."""
     if pair.meanings is None:

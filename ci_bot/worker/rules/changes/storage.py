@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.audits import column_names
 
-BATCH = rule("batch-size-removed", "The batches of a backfill grow", "medium", "change")
-GUARDS = rule("guard-removed", "A guard of the model is switched off", "high", "change")
-LAYOUT = rule("table-layout-changed", "The physical table is laid out anew", "medium", "change")
-MERGE = rule("merge-logic-changed", "The merge works otherwise", "high", "change")
+BATCH = rule("batch-size-removed")
+GUARDS = rule("guard-removed")
+LAYOUT = rule("table-layout-changed")
+MERGE = rule("merge-logic-changed")
 
 
+@on_change(BATCH)
 def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Batches that are gone or ten times larger."""
     old, new = pair.before.batch_size, pair.after.batch_size
@@ -33,6 +35,7 @@ def batch_size(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
+@on_change(GUARDS)
 def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Settings that keep a table from being rebuilt, emptied or altered by mistake."""
     old, new = pair.before.kind, pair.after.kind
@@ -40,6 +43,9 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     before, after = (getattr(side, "on_destructive_change", None) for side in (old, new))
     if before is not None and after is not None and before.is_error and not after.is_error:
         lost.append(f"on_destructive_change {after.value.lower()}")
+    before, after = (getattr(side, "on_additive_change", None) for side in (old, new))
+    if before is not None and after is not None and before.is_error and not after.is_error:
+        lost.append(f"on_additive_change {after.value.lower()}")
     if pair.before.disable_restatement and not pair.after.disable_restatement:
         lost.append("disable_restatement false")
     if getattr(new, "auto_restatement_cron", None) and not getattr(
@@ -52,16 +58,27 @@ def guards(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         lost.append("forward_only false (a change builds all of history anew)")
     if not pair.before.allow_partials and pair.after.allow_partials:
         lost.append("allow_partials true (incomplete intervals are published)")
+    if pair.after.physical_version and pair.after.physical_version != pair.before.physical_version:
+        lost.append("physical_version (a table is taken over, whatever it was computed by)")
+    if _writes_prod_directly(pair.after) and not _writes_prod_directly(pair.before):
+        lost.append("virtual_environment_mode dev_only (prod's table is written directly)")
     if lost:
         yield Observation(
             GUARDS,
             f"Changed: {names(lost)}.",
             "the owner confirms that the guard may go",
             model=pair.after,
+            subject=tuple(item.split(" (")[0] for item in lost),
             anchors=(*(item.split()[0] for item in lost), "kind"),
         )
 
 
+def _writes_prod_directly(model: Any) -> bool:
+    mode = getattr(model, "virtual_environment_mode", None)
+    return mode is not None and not mode.is_full
+
+
+@on_change(LAYOUT)
 def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Partitions, clustering and formats: another table with the same rows."""
     if pair.before.kind.name != pair.after.kind.name:
@@ -75,6 +92,7 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
     if _texts(pair.before.clustered_by) != _texts(pair.after.clustered_by):
         changed.append(f"clustered_by {', '.join(_texts(pair.after.clustered_by)) or 'none'}")
+    replaced = pair.after.kind.is_incremental_by_partition and before != after
     if changed:
         yield Observation(
             LAYOUT,
@@ -83,9 +101,12 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 " A forward-only table keeps its old layout until someone rebuilds it."
                 if pair.after.forward_only
                 else ""
-            ),
+            )
+            + (" A run now replaces other rows: those of the new partitions." if replaced else ""),
             "the new layout serves the readers' filters",
+            severity="high" if replaced else None,
             model=pair.after,
+            subject=tuple(item.split()[0] for item in changed),
             anchors=tuple(item.split()[0] for item in changed),
         )
 
@@ -99,6 +120,7 @@ def _texts(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 
+@on_change(MERGE)
 def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """WHEN MATCHED, merge filters, and validity settings of dimensions."""
     old, new = pair.before.kind, pair.after.kind
@@ -128,6 +150,7 @@ def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"Stored rows are matched or closed otherwise: {names(changed)} changed.",
             "the owner confirms what happens to rows that are already stored",
             model=pair.after,
+            subject=tuple(changed),
             anchors=tuple(changed),
         )
 

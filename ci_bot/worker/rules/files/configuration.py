@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.secrets.names import is_suspect
-from ci_bot.worker.rules.files.settings import SettingJudgement, judged
+from ci_bot.worker.rules.files.settings import OTHER, SETTINGS, SettingJudgement, judged
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.words.yaml_data import load
 
-SINGLE_WRITER = rule(
-    "single-writer-state", "A state for one writer, used by many", "medium", "project"
-)
+SINGLE_WRITER = rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -48,6 +47,7 @@ def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield "\x00".join(path), value
 
 
+@on_file(*SETTINGS)
 def changed(inputs: RuleInputs) -> Iterator[Observation]:
     """Every setting of a YAML file that differs, with what it does."""
     for path in inputs.changed_files or ():
@@ -57,12 +57,41 @@ def changed(inputs: RuleInputs) -> Iterator[Observation]:
         text = inputs.text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
+        added = _gateways_added(old, new)
         settings = [
             (key, old.get(key), new.get(key))
             for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
+            if old.get(key) != new.get(key) and _gateway(key) not in added
         ]
         yield from _observations(settings, path, text)
+        for name in sorted(added):
+            yield Observation(
+                OTHER,
+                f"The gateway `{name}` is added. Whatever runs without a gateway of its own runs "
+                "where it did.",
+                "nothing to do",
+                severity="low",
+                path=path,
+                line=line_of(text, (name, "gateways")),
+                subject=(f"gateways.{name}",),
+            )
+
+
+def _gateways_added(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """Gateways that only the new configuration has, and that nothing runs on by default.
+
+    A model that asks for one by name is a changed model, and is judged as that.
+    """
+    before, after = (list(dict.fromkeys(filter(None, map(_gateway, side)))) for side in (old, new))
+    # SQLMesh takes the first one where none is named.
+    default = new.get("default_gateway") or next(iter(after), None)
+    return set(after) - set(before) - {default} if before else set()
+
+
+def _gateway(key: str) -> str | None:
+    """The gateway that a setting belongs to."""
+    parts = key.split("\x00")
+    return parts[1] if parts[0] == "gateways" and len(parts) > 1 else None
 
 
 def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
@@ -92,6 +121,7 @@ def _observations(settings: Iterable[Setting], path: str, text: str) -> Iterator
             severity=severity,
             path=path,
             line=line_of(text, (first[-1], first[0])),
+            subject=tuple(key.replace("\x00", ".") for key, _, _ in members),
         )
 
 
@@ -105,6 +135,7 @@ def _shown(name: str, value: Any) -> str:
     return f"`{shortened(text, SHOWN)}`"
 
 
+@on_project(*SETTINGS)
 def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
     """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
@@ -122,6 +153,7 @@ def changed_objects(inputs: RuleInputs) -> Iterator[Observation]:
     yield from _observations(settings, path, text)
 
 
+@on_file(SINGLE_WRITER)
 def single_writer(inputs: RuleInputs) -> Iterator[Observation]:
     """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
     for path in inputs.changed_files or ():
@@ -140,6 +172,7 @@ def single_writer(inputs: RuleInputs) -> Iterator[Observation]:
                 "the state is on a database server such as PostgreSQL",
                 path=path,
                 line=line_of(text, ("state_connection", "type: duckdb", "type: sqlite")),
+                subject=(key.replace("\x00", "."),),
             )
 
 

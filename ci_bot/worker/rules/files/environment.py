@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
@@ -14,26 +15,29 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import gone, renamed
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sql.queries import plain, short
+from ci_bot.worker.rules.registry import on_file, on_project
+from ci_bot.worker.rules.sql.queries import plain
 from ci_bot.worker.rules.statements import place_of_text
 
-ADDED = rule("environment-statement", "A statement around every plan changes", "medium", "project")
-STILL_READ = rule("removed-model-read", "A removed model is still read", "blocker", "project")
-RENAMED = rule("model-renamed", "A model gets another name", "high", "project")
+ADDED = rule("environment-statement")
+STILL_READ = rule("removed-model-read")
+RENAMED = rule("model-renamed")
+
+LONGEST = 3_999  # what is longer is cut where the plan is described
 
 _AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
+@on_project(ADDED)
 def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """before_all and after_all: they run with every plan and run, in PR environments too."""
     told = {
-        (item.statement.slot, item.statement.source[:200])
+        (item.statement.slot, item.statement.source[:LONGEST])
         for item in inputs.judged or ()
         if not item.standing
     }
     for when, sql, change in inputs.statements:
-        if change == "unchanged" or (change == "added" and (when, sql[:200]) in told):
+        if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):
             continue
         path, line = place_of_text(inputs, sql)
         shown = shortened(hide(sql), 200)
@@ -43,9 +47,11 @@ def statements(inputs: RuleInputs) -> Iterator[Observation]:
             "a reviewer agrees that it runs with every plan and every run",
             path=path,
             line=line,
+            subject=(when, shown),
         )
 
 
+@on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
 def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
     """Audit files that no model has attached: SQLMesh runs them by themselves."""
     for path in inputs.changed_files or ():
@@ -64,6 +70,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
                     "the audit is back, or its owner agrees that it may go",
                     path=path,
                     line=1,
+                    subject=(name,),
                 )
             elif _skips(new) and not _skips(head):
                 yield Observation(
@@ -72,6 +79,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
                     "the audit runs again",
                     path=path,
                     line=line_of(inputs.text_after(path) or "", ("skip",)),
+                    subject=(name,),
                 )
 
 
@@ -88,6 +96,7 @@ def _heads(text: str | None) -> dict[str, str]:
     return found
 
 
+@on_project(STILL_READ)
 def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
     """Models that go while others still read them; SQLMesh refuses such a plan."""
     moved = {old for old, _ in renamed(inputs)}
@@ -98,14 +107,15 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[Observation]:
         if readers:
             yield Observation(
                 STILL_READ,
-                f"{short(name)} goes away"
+                f"{inputs.names.of(name)} goes away"
                 + (" under this name" if name in moved else "")
-                + f", and {names(short(reader) for reader in readers)} still read it.",
+                + f", and {names(map(inputs.names.of, readers))} still read it.",
                 "no model reads it any more, or it stays",
                 model=inputs.before[name],
             )
 
 
+@on_project(RENAMED)
 def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
     """The same definition under another name: a removal and a full build."""
     pairs = [
@@ -116,10 +126,11 @@ def renamed_models(inputs: RuleInputs) -> Iterator[Observation]:
     ]
     for old, new in pairs:
         model = inputs.after[new]
+        before, after = inputs.names.of(old), inputs.names.of(new)
         yield Observation(
             RENAMED,
-            f"{short(old)} is called {short(new)} now. For SQLMesh that is a removal and a new "
-            "model with all of its history to build; readers outside lose the old name.",
+            f"{before} is called {after} now. For SQLMesh that is a removal and a new model with "
+            "all of its history to build; readers outside lose the old name.",
             "a view keeps the old name, or its readers know the new one",
             model=inputs.before[old],
             path=inputs.path_of(model),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.clock import CurrentTime, RandomValue
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file
 from ci_bot.worker.rules.sql.python_code import (
     clock_calls_in,
     parse,
@@ -18,9 +20,10 @@ from ci_bot.worker.rules.sql.python_code import (
     side_effects_in,
 )
 
-SIDE_EFFECT = rule("macro-side-effect", "A macro does more than return SQL", "high", "project")
+SIDE_EFFECT = rule("macro-side-effect")
 
 
+@on_file(SIDE_EFFECT, CurrentTime.spec, RandomValue.spec)
 def macros(inputs: RuleInputs) -> Iterator[Observation]:
     """Changed macro files: each rule looks at what the change adds."""
     for path in inputs.changed_files or ():
@@ -39,7 +42,7 @@ def macros(inputs: RuleInputs) -> Iterator[Observation]:
 
 
 def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observation]:
-    effects = [call for call in side_effects_in(tree) if call not in side_effects_in(old)]
+    effects = _more(side_effects_in(tree), side_effects_in(old))
     if effects:
         yield Observation(
             SIDE_EFFECT,
@@ -48,8 +51,9 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observ
             "the macro returns SQL and does nothing else",
             path=path,
             line=line_of(text, _anchors(effects)),
+            subject=tuple(effects),
         )
-    clocks = [call for call in clock_calls_in([tree]) if call not in clock_calls_in([old])]
+    clocks = _more(clock_calls_in([tree]), clock_calls_in([old]))
     if clocks:
         yield Observation(
             CurrentTime.spec,
@@ -58,8 +62,9 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observ
             "the macro uses @execution_ts or start and end",
             path=path,
             line=line_of(text, _anchors(clocks)),
+            subject=tuple(clocks),
         )
-    chances = [call for call in random_calls_in([tree]) if call not in random_calls_in([old])]
+    chances = _more(random_calls_in([tree]), random_calls_in([old]))
     if chances:
         yield Observation(
             RandomValue.spec,
@@ -67,7 +72,13 @@ def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observ
             "the macro returns the same SQL for the same arguments",
             path=path,
             line=line_of(text, _anchors(chances)),
+            subject=tuple(chances),
         )
+
+
+def _more(new: list[str], old: list[str]) -> list[str]:
+    """The calls that are there more often than before."""
+    return list((Counter(new) - Counter(old)).elements())
 
 
 def _anchors(calls: list[str]) -> tuple[str, ...]:

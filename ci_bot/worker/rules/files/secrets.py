@@ -7,20 +7,22 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.contracts.files import is_read
+from ci_bot.contracts.rules import rule
 from ci_bot.secrets.literals import SHORTEST, stands_for_one
 from ci_bot.worker.rules.files.credentials import Credential, credential_in
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file
 
-SECRET = rule("hardcoded-secret", "A credential is written into a file", "blocker", "project")
-ENV_FILE = rule("env-file-tracked", "An .env file is in the repository", "blocker", "project")
+SECRET = rule("hardcoded-secret")
+ENV_FILE = rule("env-file-tracked")
 
 # The lines of one kind of credential that are named; the others are counted.
 LINES_NAMED = 3
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
 
 
+@on_file(SECRET)
 def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
     """Credentials in lines that the change adds: one observation for each kind and file."""
     for path in inputs.changed_files or ():
@@ -56,6 +58,7 @@ def _observation(
             severity="medium",
             model=models[0] if models else None,
             path=path,
+            subject=("perhaps", credential.what),
             line=numbers[0],
         )
     return Observation(
@@ -67,9 +70,11 @@ def _observation(
         model=models[0] if models else None,
         path=path,
         line=numbers[0],
+        subject=(credential.what,),
     )
 
 
+@on_file(ENV_FILE)
 def env_file(inputs: RuleInputs) -> Iterator[Observation]:
     """An .env file that the change adds or edits; SQLMesh reads it by itself."""
     for path in inputs.changed_files or ():

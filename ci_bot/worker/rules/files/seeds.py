@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file_and_models
 
-NOT_UTF8 = rule("seed-not-utf8", "A seed is not UTF-8", "blocker", "project")
-BROKEN = rule("seed-broken", "A seed does not have the declared shape", "blocker", "project")
-TOO_LARGE = rule("seed-too-large", "A seed is too large for git", "high", "project")
-KEYS = rule("seed-keys-changed", "Keys of a seed are gone or repeated", "high", "project")
+NOT_UTF8 = rule("seed-not-utf8")
+BROKEN = rule("seed-broken")
+TOO_LARGE = rule("seed-too-large")
+KEYS = rule("seed-keys-changed")
 
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
@@ -32,7 +33,7 @@ _NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
 _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 
-def _seeds(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
+def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, Any]]:
     """Changed CSV files with the seed model that reads each, from whichever side knows it."""
     sides = [_Readers(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
@@ -81,9 +82,10 @@ def _normal(parts: tuple[str, ...]) -> list[str]:
     return found
 
 
+@on_file_and_models(NOT_UTF8)
 def readable(inputs: RuleInputs) -> Iterator[Observation]:
     """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
-    for path, model in _seeds(inputs):
+    for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
         if content is None:
             continue
@@ -132,7 +134,7 @@ def _encoding(model: Any) -> str:
     return str(getattr(settings, "encoding", None) or "utf-8")
 
 
-def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[list[str]] | None:
+def table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[list[str]] | None:
     content = (inputs.files_before if before else inputs.files_after)(path)
     if content is None or len(content) > LARGE_BYTES:
         return None
@@ -155,9 +157,10 @@ def _table(inputs: RuleInputs, path: str, model: Any, *, before: bool) -> list[l
         return None
 
 
+@on_file_and_models(TOO_LARGE, BROKEN)
 def contents(inputs: RuleInputs) -> Iterator[Observation]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
-    for path, model in _seeds(inputs):
+    for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
         size, rows_count = _extent(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MAX_ROWS:
@@ -172,13 +175,13 @@ def contents(inputs: RuleInputs) -> Iterator[Observation]:
                 path=path,
                 line=1,
             )
-        rows = _table(inputs, path, model, before=False)
+        rows = table(inputs, path, model, before=False)
         if rows is not None:
             yield from _shape(path, model, rows)
 
 
 def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation]:
-    def broken(evidence: str, line: int, severity: Any = None) -> Observation:
+    def broken(what: str, evidence: str, line: int, severity: Any = None) -> Observation:
         return Observation(
             BROKEN,
             evidence,
@@ -187,18 +190,22 @@ def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation
             model=model,
             path=path,
             line=line,
+            subject=(what,),
         )
 
     if not rows:
-        yield broken("The file is empty.", 1)
+        yield broken("rows", "The file is empty.", 1)
         return
     header = [name.strip() for name in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(header):
-            yield broken(f"Row {number} has {len(row)} fields, the header {len(header)}.", number)
+            yield broken(
+                "fields", f"Row {number} has {len(row)} fields, the header {len(header)}.", number
+            )
             return
         if len(row) < len(header):
             yield broken(
+                "fields",
                 f"Row {number} has {len(row)} fields, the header {len(header)}: the rest is NULL.",
                 number,
                 "high",
@@ -206,12 +213,14 @@ def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation
             return
     repeated = [name for name, count in Counter(header).items() if count > 1]
     if repeated:
-        yield broken(f"The header repeats {names(repeated)}.", 1)
+        yield broken("header", f"The header repeats {names(repeated)}.", 1)
     declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
     lowered = [name.lower() for name in header]
     gone = [name for name in declared if name.lower() not in lowered]
     if gone:
-        yield broken(f"The model declares {names(gone)}, which the header does not have.", 1)
+        yield broken(
+            "columns", f"The model declares {names(gone)}, which the header does not have.", 1
+        )
     yield from _types(declared, lowered, rows, broken)
 
 
@@ -230,18 +239,19 @@ def _types(
                 and (not _NUMERIC.match(value))
             ):
                 yield broken(
-                    f"Row {number}: the value of `{name}` is no {kind.sql()}.", number, "high"
+                    name, f"Row {number}: the value of `{name}` is no {kind.sql()}.", number, "high"
                 )
                 break
 
 
+@on_file_and_models(KEYS)
 def keys(inputs: RuleInputs) -> Iterator[Observation]:
     """Keys that are repeated now, and keys that readers may still join on."""
-    for path, model in _seeds(inputs):
+    for path, model in seeds_changed(inputs):
         if model is None:
             continue
         grains = [grain for grain in grain_of(model) if grain]
-        after = _table(inputs, path, model, before=False)
+        after = table(inputs, path, model, before=False)
         if not grains or not after:
             continue
         new = _keys(after, grains[0])
@@ -257,8 +267,9 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 model=model,
                 path=path,
                 line=1,
+                subject=("repeated",),
             )
-        before = _table(inputs, path, model, before=True)
+        before = table(inputs, path, model, before=True)
         old = _keys(before, grains[0]) if before else None
         gone = set(old or ()) - set(new)
         if old and gone:
@@ -272,6 +283,7 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 model=model,
                 path=path,
                 line=1,
+                subject=("gone",),
             )
 
 

@@ -6,22 +6,23 @@ import re
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.rules import RuleSpec, rule
 from ci_bot.secrets.names import is_suspect
-from ci_bot.worker.rules.registry import RuleSpec, rule
 
-PROJECT_KEY = rule("project-key-changed", "The project key changes", "high", "project")
-DIALECT = rule("default-dialect-changed", "The default dialect changes", "high", "project")
-GATEWAY = rule("gateway-changed", "Models run on, or in, another place", "high", "project")
-STATE = rule("state-connection-changed", "The state moves to another place", "high", "project")
-LINTER = rule("linter-off", "The linter is switched off or loosened", "high", "project")
-NAMING = rule("naming-convention-changed", "Physical tables are named otherwise", "low", "project")
-SCHEMA = rule(
-    "physical-schema-changed", "Physical tables move to another schema", "high", "project"
-)
-DEFAULTS = rule("model-default-changed", "A default of all models changes", "high", "project")
-SPARK = rule("spark-setting-changed", "A Spark setting that alters results", "high", "project")
-PLAN = rule("plan-setting-changed", "A default of every plan changes", "medium", "project")
-OTHER = rule("configuration-changed", "Another setting of the project changes", "low", "project")
+PROJECT_KEY = rule("project-key-changed")
+DIALECT = rule("default-dialect-changed")
+GATEWAY = rule("gateway-changed")
+STATE = rule("state-connection-changed")
+LINTER = rule("linter-off")
+NAMING = rule("naming-convention-changed")
+SCHEMA = rule("physical-schema-changed")
+DEFAULTS = rule("model-default-changed")
+SPARK = rule("spark-setting-changed")
+PLAN = rule("plan-setting-changed")
+OTHER = rule("configuration-changed")
+SETTINGS = (
+    PROJECT_KEY, DIALECT, GATEWAY, STATE, LINTER, NAMING, SCHEMA, DEFAULTS, SPARK, PLAN, OTHER,
+)  # fmt: skip
 
 _MEANING = re.compile(
     r"^spark\.(sql\.(ansi|session\.timeZone|defaultCatalog|catalog|legacy|storeAssignmentPolicy|"

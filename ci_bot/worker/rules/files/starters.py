@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.files.configuration import is_project_yaml, read
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file
 
-RUNS_CODE = rule("setting-runs-code", "A setting makes a program load code", "high", "project")
+RUNS_CODE = rule("setting-runs-code")
 
 _CONNECTIONS = re.compile(r"(^|_)connection$")
 # Native libraries and classes by name: DuckDB's extensions, ODBC drivers, an identity provider's
@@ -44,6 +45,7 @@ _STARTING_OPTION = re.compile(
 )
 
 
+@on_file(RUNS_CODE)
 def settings(inputs: RuleInputs) -> Iterator[Observation]:
     """New or changed settings of that kind in a project's YAML configuration."""
     for path in inputs.changed_files or ():
@@ -63,6 +65,7 @@ def settings(inputs: RuleInputs) -> Iterator[Observation]:
                 "a person has read what it loads and where that comes from",
                 path=path,
                 line=line_of(inputs.text_after(path) or "", (found[0][-1], found[0][0])),
+                subject=tuple(".".join(parts) for parts in found),
             )
 
 

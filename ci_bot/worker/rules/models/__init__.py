@@ -1,4 +1,5 @@
-"""Rules on one model as it stands, as classes of SQLMesh's linter.
+"""Rules on one model as it stands, as classes of SQLMesh's linter; a module that is imported here
+takes part.
 
 A project can use them in its own `linter/` directory:
 
@@ -9,102 +10,21 @@ and name them in `linter.rules` or `linter.warn_rules`, by their class in lower 
 
 from __future__ import annotations
 
-from ci_bot.worker.rules.models.base import ModelRule
-from ci_bot.worker.rules.models.clock import CurrentTime, RandomValue
-from ci_bot.worker.rules.models.contract import (
-    ExternalUnregistered,
-    ExternalWithoutAudits,
-    SelectStar,
-    UncastProjection,
+from ci_bot.worker.rules.models import (  # noqa: F401 - each enters its classes
+    clock,
+    contract,
+    dependencies,
+    joining,
+    keys,
+    partitions,
+    shape,
+    size,
+    timing,
+    totals,
+    validity,
 )
-from ci_bot.worker.rules.models.joining import FanOutTotal, HistoryJoin, NotInNullable
-from ci_bot.worker.rules.models.keys import (
-    HighCardinalityKey,
-    MissingGrain,
-    MissingKeyAudit,
-    MissingKeyColumn,
-    UniqueKeyNoAudit,
-)
-from ci_bot.worker.rules.models.shape import (
-    CrossJoin,
-    LimitInModel,
-    MissingColumn,
-    UnboundedRecursion,
-    UnionColumnOrder,
-)
-from ci_bot.worker.rules.models.size import BatchSizeMissing, HugeFullModel, NoStart
-from ci_bot.worker.rules.models.timing import (
-    IntervalEdge,
-    TimeColumnOutsideInterval,
-    TimeFilterMissing,
-    TimeFilterWrongColumn,
-)
-from ci_bot.worker.rules.models.totals import AggregateOverInterval, WindowOverInterval
-from ci_bot.worker.rules.models.validity import ScdValidity, UndefinedVariable
+from ci_bot.worker.rules.models.base import MODEL_RULES
 
-MODEL_RULES: tuple[type[ModelRule], ...] = (
-    AggregateOverInterval,
-    BatchSizeMissing,
-    CrossJoin,
-    CurrentTime,
-    ExternalUnregistered,
-    ExternalWithoutAudits,
-    FanOutTotal,
-    HighCardinalityKey,
-    HistoryJoin,
-    HugeFullModel,
-    IntervalEdge,
-    LimitInModel,
-    MissingColumn,
-    MissingGrain,
-    MissingKeyAudit,
-    MissingKeyColumn,
-    NoStart,
-    NotInNullable,
-    RandomValue,
-    ScdValidity,
-    SelectStar,
-    TimeColumnOutsideInterval,
-    TimeFilterMissing,
-    TimeFilterWrongColumn,
-    UnboundedRecursion,
-    UncastProjection,
-    UndefinedVariable,
-    UnionColumnOrder,
-    UniqueKeyNoAudit,
-    WindowOverInterval,
-)
-
-__all__ = [
-    "MODEL_RULES",
-    "AggregateOverInterval",
-    "BatchSizeMissing",
-    "CrossJoin",
-    "CurrentTime",
-    "ExternalUnregistered",
-    "ExternalWithoutAudits",
-    "FanOutTotal",
-    "HighCardinalityKey",
-    "HistoryJoin",
-    "HugeFullModel",
-    "IntervalEdge",
-    "LimitInModel",
-    "MissingColumn",
-    "MissingGrain",
-    "MissingKeyAudit",
-    "MissingKeyColumn",
-    "NoStart",
-    "NotInNullable",
-    "RandomValue",
-    "ScdValidity",
-    "SelectStar",
-    "TimeColumnOutsideInterval",
-    "TimeFilterMissing",
-    "TimeFilterWrongColumn",
-    "UnboundedRecursion",
-    "UncastProjection",
-    "UndefinedVariable",
-    "UnionColumnOrder",
-    "UniqueKeyNoAudit",
-    "WindowOverInterval",
-]
+# What the import with a star gives: SQLMesh's linter looks for classes in the project's module.
+globals().update({kind.__name__: kind for kind in MODEL_RULES})
+__all__ = sorted(kind.__name__ for kind in MODEL_RULES)  # noqa: PLE0605 - made of the registry

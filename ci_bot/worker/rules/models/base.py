@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.contracts.rules import Registry, RuleSpec
+from ci_bot.worker.rules.observation import Observation, Tell
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import RuleSpec
-from ci_bot.worker.rules.sql.queries import Queries, Query, plain, short
+from ci_bot.worker.rules.sql.queries import Queries, Query, plain
+from ci_bot.worker.words.names import Names
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,18 @@ class ProjectView:
     """What a rule may ask about the project around a model.
 
     Stands in for SQLMesh's context where there is none, and is made from one where there is.
-    `now` gives milliseconds since the epoch; without it rules that need the date stay quiet.
     """
 
     models: Mapping[str, Any]
     variables: frozenset[str] | None = None
     row_counts: Mapping[str, int] = field(default_factory=dict)
-    now: Callable[[], int] | None = None
     queries: Queries = field(default_factory=Queries)
+    names: Names = field(default_factory=lambda: Names(None, None))
+
+    def called(self, table: str) -> str:
+        """How reports call a table that a query reads, or a model by its full name."""
+        model = self.by_table.get(plain(table))
+        return self.names.of(model.fqn if model is not None else table)
 
     def get_model(self, fqn: str) -> Any:
         """The model of that fully qualified name, or None."""
@@ -37,13 +42,9 @@ class ProjectView:
 
     @cached_property
     def by_table(self) -> Mapping[str, Any]:
-        """Models by catalog.schema.name and by schema.name, in lower case, without quotes."""
-        found: dict[str, Any] = {}
-        for fqn, model in self.models.items():
-            name = plain(fqn)
-            found[name] = model
-            found.setdefault(short(name), model)
-        return found
+        """Models by full name, and without the default catalog; lower case, without quotes."""
+        found = {plain(self.names.of(fqn)): model for fqn, model in self.models.items()}
+        return found | {plain(fqn): model for fqn, model in self.models.items()}
 
 
 class ModelRule(Rule):
@@ -62,7 +63,7 @@ class ModelRule(Rule):
     def check_model(self, model: Model) -> list[RuleViolation] | None:
         """SQLMesh's way in: the same observations as violations with a range in the file."""
         found = [
-            self.violation(observation.evidence, violation_range=_range(model, observation))
+            self.violation(observation.told, violation_range=_range(model, observation))
             for observation in self.see(model)
         ]
         return found or None
@@ -78,27 +79,38 @@ class ModelRule(Rule):
     def observation(
         self,
         model: Any,
-        evidence: str,
+        evidence: str | Tell,
         clears: str,
         *,
+        subject: Iterable[str] = (),
         severity: Any = None,
         anchors: tuple[str, ...] = (),
     ) -> Observation:
         """An observation of this rule on `model`."""
-        return Observation(self.spec, evidence, clears, severity, model, anchors)
+        return Observation(
+            self.spec, evidence, clears, severity, model, anchors, subject=tuple(subject)
+        )
+
+
+MODEL_RULES: Registry[type[ModelRule]] = Registry()
+Kind = TypeVar("Kind", bound=type[ModelRule])
+
+
+def on_model(kind: Kind) -> Kind:
+    """Enters a class as a rule on one model."""
+    MODEL_RULES(kind.spec)(kind)
+    return kind
 
 
 def _view(context: Any) -> ProjectView:
     """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
-    from sqlmesh.utils.date import now_timestamp
-
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
     variables = frozenset(name.lower() for name in getattr(config, "variables", {}) or {})
     return ProjectView(
         dict(models),
         variables=variables if config is not None else None,
-        now=lambda: int(now_timestamp()),
+        names=Names(getattr(context, "default_catalog", None), None),
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.sql.places import place_of
 from ci_bot.worker.rules.sql.python_code import clock_calls, random_calls
 from ci_bot.worker.rules.sql.queries import Query
 
@@ -28,6 +29,7 @@ _CLOCK_NAMES = frozenset(
         "clock_timestamp", "statement_timestamp", "transaction_timestamp", "today", "getutcdate",
     }
 )  # fmt: skip
+PLACES_NAMED = 3
 _EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
 _RANDOM = tuple(
     getattr(exp, name) for name in ("Rand", "Randn", "Uuid", "RandStr", "Randstr")
@@ -41,19 +43,23 @@ _RANDOM_NAMES = frozenset(
 )  # fmt: skip
 
 
+@on_model
 class CurrentTime(ModelRule):
     """A table that holds the clock cannot be computed again."""
 
-    spec = rule("current-time", "The model reads the clock", "high", "model")
+    spec = rule("current-time")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.is_python:
             if calls := clock_calls(model):
                 yield self.observation(
                     model,
-                    f"The Python model reads the clock ({names(calls)}), so the same interval "
-                    "gives another result tomorrow.",
+                    lambda calls: (
+                        f"The Python model reads the clock ({names(calls)}), so the same "
+                        "interval gives another result tomorrow."
+                    ),
                     "`execution_time` (or start and end) is used in its place",
+                    subject=calls,
                     anchors=tuple(calls),
                 )
             return
@@ -62,36 +68,41 @@ class CurrentTime(ModelRule):
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
+        effect = (
+            "the view gives another result whenever it is read."
+            if view
+            else "a backfill of an old interval sees today's clock, so it gives another result "
+            "than the run of that day."
+            if model.kind.is_incremental
+            else "two builds from the same data give different tables."
+        )
         yield self.observation(
             model,
-            f"{names(found)}: "
-            + (
-                "the view gives another result whenever it is read."
-                if view
-                else "a backfill of an old interval sees today's clock, so it gives another result "
-                "than the run of that day."
-                if model.kind.is_incremental
-                else "two builds from the same data give different tables."
-            ),
+            lambda calls: f"{_in_words(calls)}: {effect}",
             "@execution_ts (or start and end) stands in its place",
+            subject=found,
             severity="medium" if view else None,
-            anchors=(*found, *sorted(_CLOCK_NAMES)),
+            anchors=(*_functions(found), *sorted(_CLOCK_NAMES)),
         )
 
 
+@on_model
 class RandomValue(ModelRule):
     """Chance makes keys and groups that change with every run."""
 
-    spec = rule("random", "The model uses chance", "high", "model")
+    spec = rule("random")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.is_python:
             if calls := random_calls(model):
                 yield self.observation(
                     model,
-                    f"The Python model uses chance without a fixed seed ({names(calls)}), so each "
-                    "run gives another result.",
+                    lambda calls: (
+                        "The Python model uses chance without a fixed seed "
+                        f"({names(calls)}), so each run gives another result."
+                    ),
                     "the generator has a fixed seed, or the value is a hash of the key",
+                    subject=calls,
                     anchors=tuple(calls),
                 )
             return
@@ -99,39 +110,60 @@ class RandomValue(ModelRule):
         if query is None:
             return
         found = _calls(query, _RANDOM, _RANDOM_NAMES, clock=False)
-        if any(s.args.get("seed") is None for s in query.tree.all(exp.TableSample)):
-            found.append("TABLESAMPLE")
+        found += [
+            f"TABLESAMPLE in {place_of(sample, query)}"
+            for sample in query.tree.all(exp.TableSample)
+            if sample.args.get("seed") is None
+        ]
         if found:
             yield self.observation(
                 model,
-                f"{names(found)}: every run gives other values, so rows cannot be matched with "
-                "those of an earlier run.",
+                lambda calls: (
+                    f"{_in_words(calls)}: every run gives other values, so rows cannot "
+                    "be matched with those of an earlier run."
+                ),
                 "the value is computed from the row, for instance as a hash of its key",
-                anchors=(*found, *sorted(_RANDOM_NAMES)),
+                subject=found,
+                anchors=(*_functions(found), *sorted(_RANDOM_NAMES)),
             )
+
+
+def _functions(calls: Sequence[str]) -> list[str]:
+    """The functions of `NOW in WHERE` and the like, each once."""
+    return list(dict.fromkeys(call.partition(" in ")[0] for call in calls))
+
+
+def _in_words(calls: Sequence[str]) -> str:
+    """`NOW` (in WHERE and column day)."""
+    places = list(dict.fromkeys(call.partition(" in ")[2] for call in calls))
+    rest = f" and {len(places) - PLACES_NAMED} more places" if len(places) > PLACES_NAMED else ""
+    return f"{names(_functions(calls))} (in {', '.join(places[:PLACES_NAMED])}{rest})"
 
 
 def _calls(
     query: Query, types: tuple[Any, ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
-    """Function calls of the kind, as the dialect writes them; strings and names never count."""
-    found: list[str] = []
+    """Function calls of the kind, each with its place: `NOW in WHERE`.
+
+    Functions are called as the dialect writes them; strings and names never count.
+    """
+    found: list[tuple[str, Any]] = []
     for node in query.tree.all(*types):
         if clock or not _is_seeded(node):
-            found.append(node.sql_name())
+            found.append((node.sql_name(), node))
     for node in query.tree.all(exp.Anonymous):
         name, arguments = node.name.lower(), node.expressions
         if (name in named and (clock or not _is_constant(arguments))) or (
             clock and name in _EMPTY_CLOCKS and not arguments
         ):
-            found.append(node.name)
+            found.append((node.name.upper(), node))
     if clock:
         found += [
-            "UNIX_TIMESTAMP"
+            ("UNIX_TIMESTAMP", node)
             for node in query.tree.all(exp.StrToUnix)
             if node.args.get("this") is None
         ]
-    return list(dict.fromkeys(found))
+    return [f"{name} in {place_of(node, query)}" for name, node in found]
 
 
 def _is_seeded(node: Any) -> bool:

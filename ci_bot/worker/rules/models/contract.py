@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
+from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sql.queries import plain, selects, short, table_name
+from ci_bot.worker.rules.sql.queries import Query, plain, selects, table_name
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"})
 
 
+@on_model
 class ExternalUnregistered(ModelRule):
     """A table that SQLMesh does not know can change without any plan seeing it."""
 
-    spec = rule(
-        "external-unregistered", "A source table is not registered as external", "high", "model"
-    )
+    spec = rule("external-unregistered")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_external:
@@ -35,14 +35,16 @@ class ExternalUnregistered(ModelRule):
             return
         registers = any(item.kind.is_external for item in self.project.models.values())
         for name in unknown:
+            called = self.project.called(name)
             yield self.observation(
                 model,
-                f"`{short(name)}` is no model and is not in external_models.yaml: its columns are "
+                f"`{called}` is no model and is not in external_models.yaml: its columns are "
                 "not known, and no plan sees it change.",
                 "`sqlmesh create_external_models` has added it, with its columns",
+                subject=[called],
                 # Where a project registers nothing at all, that is its habit and not this change.
                 severity=None if registers else "medium",
-                anchors=(short(name), plain(name).rpartition(".")[2]),
+                anchors=(called, plain(name).rpartition(".")[2]),
             )
 
 
@@ -51,10 +53,11 @@ def _is_system(name: str) -> bool:
     return any(part in _SYSTEM_SCHEMAS for part in parts[:-1])
 
 
+@on_model
 class ExternalWithoutAudits(ModelRule):
     """The border of a project is where data should be checked first."""
 
-    spec = rule("external-without-audits", "An external model has no audits", "info", "model")
+    spec = rule("external-without-audits")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_external and not model.audits:
@@ -66,10 +69,11 @@ class ExternalWithoutAudits(ModelRule):
             )
 
 
+@on_model
 class SelectStar(ModelRule):
     """A star passes on whatever the source has today."""
 
-    spec = rule("select-star", "SELECT * reads a stored table", "medium", "model")
+    spec = rule("select-star")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -87,16 +91,18 @@ class SelectStar(ModelRule):
                 if not tables:
                     continue
                 known = [self.project.by_table.get(name) for name in tables]
+                called = [self.project.called(name) for name in tables]
                 all_known = all(m is not None and m.columns_to_types for m in known)
                 yield self.observation(
                     model,
-                    f"SELECT * takes every column that {names(short(name) for name in tables)} "
+                    f"SELECT * takes every column that {names(called)} "
                     + (
                         "has today; a new one appears here without a change."
                         if all_known
                         else "has, and SQLMesh does not know them."
                     ),
                     "the columns are named",
+                    subject=[f"* of {', '.join(called)}"],
                     severity="low" if all_known else None,
                     anchors=("SELECT *", "*"),
                 )
@@ -114,10 +120,11 @@ def _stored(item: Any, scope: Any) -> Iterator[str]:
             continue
 
 
+@on_model
 class UncastProjection(ModelRule):
     """A column whose type nobody can tell is whatever the engine makes of it."""
 
-    spec = rule("uncast-projection", "The type of a column cannot be told", "info", "model")
+    spec = rule("uncast-projection")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.is_sql or model.kind.is_external:
@@ -131,7 +138,54 @@ class UncastProjection(ModelRule):
         if unknown and not model.violated_rules_for_query:
             yield self.observation(
                 model,
-                f"The types of {names(unknown)} cannot be told from the query.",
+                lambda columns: f"The types of {names(columns)} cannot be told from the query.",
                 "the columns are cast in the outermost SELECT",
+                subject=unknown,
                 anchors=tuple(unknown),
             )
+
+
+@on_model
+class MissingColumn(ModelRule):
+    """A column that no table of the query has."""
+
+    spec = rule("missing-column")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None:
+            return
+        # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
+        violated = model.violated_rules_for_query
+        if not violated.get(AmbiguousOrInvalidColumn):
+            return
+        for table, column in sorted(set(unresolved(query, self.project.by_table))):
+            called = self.project.called(table)
+            yield self.observation(
+                model,
+                f"`{column}` is read from `{called}`, which has no such column.",
+                "the column exists there, or is no longer read",
+                subject=[f"{called} {column}"],
+                anchors=(column,),
+            )
+
+
+def unresolved(query: Query, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(table, column) pairs that a query reads although the table is known not to have them."""
+    for scope in selects(query.root or query.written_root):
+        sources = scope.selected_sources
+        single = next(iter(sources.values()))[1] if len(sources) == 1 else None
+        aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
+        generated = bool(scope.expression.args.get("laterals"))
+        for column in scope.columns:
+            source = scope.sources.get(column.table) if column.table else single
+            if not isinstance(source, exp.Table) or (not column.table and generated):
+                continue
+            model = by_table.get(table_name(source))
+            types = model.columns_to_types if model is not None else None
+            if not types or "*" in types or column.name == "*":
+                continue
+            known = {name.lower() for name in types}
+            name = column.name.lower()
+            if name not in known and not (not column.table and name in aliases):
+                yield table_name(source), name

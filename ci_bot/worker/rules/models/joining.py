@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
-from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.sql.queries import Query, selects, table_name
 
 _ADDING = (exp.Sum, exp.Avg)
 
@@ -63,10 +64,11 @@ def _has_joins(query: Query | None) -> bool:
     return query is not None and query.tree.has(exp.Join)
 
 
+@on_model
 class FanOutTotal(ModelRule):
     """A sum over rows that a join has multiplied counts them several times."""
 
-    spec = rule("fan-out-total", "A sum counts rows that a join multiplies", "high", "model")
+    spec = rule("fan-out-total")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -74,7 +76,7 @@ class FanOutTotal(ModelRule):
             return
         for scope in selects(query.root or query.written_root):
             totals = [
-                node
+                (item.alias_or_name, node)
                 for item in scope.expression.expressions
                 for node in item.find_all(*_ADDING)
                 if not isinstance(node.this, exp.Distinct)
@@ -85,17 +87,34 @@ class FanOutTotal(ModelRule):
                 if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
                     continue
                 alias = join.this.alias_or_name
-                counted = [node for node in totals if _only_of_others(node, alias)]
+                called = self.project.called(table)
+                counted = {
+                    f"{column} by {called}": node.sql(dialect=model.dialect)
+                    for column, node in totals
+                    if _only_of_others(node, alias)
+                }
                 if counted:
                     yield self.observation(
                         model,
-                        f"{names(node.sql(dialect=model.dialect) for node in counted)} adds up "
-                        f"rows that the join of `{short(table)}` multiplies: that is identified by "
-                        f"{names(min(keys, key=len))}, and the join fixes "
-                        f"{names(fixed) or 'none of it'}.",
+                        partial(_multiplied, counted, called, min(keys, key=len), fixed),
                         "the partner is reduced to one row first, or summed up in a CTE of its own",
-                        anchors=(f"JOIN {short(table)}", "JOIN"),
+                        subject=counted,
+                        anchors=(f"JOIN {called}", "JOIN"),
                     )
+
+
+def _multiplied(
+    counted: Mapping[str, str],
+    table: str,
+    key: Collection[str],
+    fixed: Collection[str],
+    subjects: Sequence[str],
+) -> str:
+    return (
+        f"{names(counted[subject] for subject in subjects)} adds up rows that the join of "
+        f"`{table}` multiplies: that is identified by {names(key)}, and the join fixes "
+        f"{names(fixed) or 'none of it'}."
+    )
 
 
 def _only_of_others(node: Any, alias: str) -> bool:
@@ -103,10 +122,11 @@ def _only_of_others(node: Any, alias: str) -> bool:
     return bool(tables) and "" not in tables and alias not in tables
 
 
+@on_model
 class HistoryJoin(ModelRule):
     """A dimension with history has a row for each version of a key."""
 
-    spec = rule("history-join", "A history is joined without its validity", "high", "model")
+    spec = rule("history-join")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -126,19 +146,22 @@ class HistoryJoin(ModelRule):
                     for column in part.find_all(exp.Column)
                 }
                 if not mentioned & validity:
+                    called = self.project.called(table)
                     yield self.observation(
                         model,
-                        f"`{short(table)}` keeps a row for each version of a key, and the join "
+                        f"`{called}` keeps a row for each version of a key, and the join "
                         f"asks for none of {names(validity)}: rows meet every version.",
                         f"the join picks one version: {kind.valid_to_name.name} IS NULL",
-                        anchors=(f"JOIN {short(table)}", "JOIN"),
+                        subject=[called],
+                        anchors=(f"JOIN {called}", "JOIN"),
                     )
 
 
+@on_model
 class NotInNullable(ModelRule):
     """One NULL in the list, and NOT IN is never true."""
 
-    spec = rule("not-in-nullable", "NOT IN over a list that may hold NULL", "high", "model")
+    spec = rule("not-in-nullable")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -155,8 +178,13 @@ class NotInNullable(ModelRule):
                         f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
                         "NULL, and no row passes.",
                         "NOT EXISTS stands in its place, or the subquery has IS NOT NULL",
+                        subject=[f"{self._tables(inner)} {column.name.lower()}"],
                         anchors=("NOT IN", "NOT"),
                     )
+
+    def _tables(self, subquery: Any) -> str:
+        found = {self.project.called(table_name(table)) for table in subquery.find_all(exp.Table)}
+        return ", ".join(sorted(found))
 
     def _is_certain(self, column: Any, subquery: Any) -> bool:
         """Whether a filter, an audit or a grain keeps the listed column from being NULL."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule, is_table
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names, promises
 
 WIDE_KEY = 5
@@ -21,12 +22,15 @@ def grain_of(model: Any) -> list[frozenset[str]]:
     return [frozenset(column_names(grain)) for grain in model.grains]
 
 
+def _key(columns: Iterable[str]) -> str:
+    return f"({', '.join(sorted(columns))})"
+
+
+@on_model
 class UniqueKeyNoAudit(ModelRule):
     """A merge on a key that is not unique keeps an arbitrary row."""
 
-    spec = rule(
-        "unique-key-no-audit", "No audit proves that the unique key is unique", "medium", "model"
-    )
+    spec = rule("unique-key-no-audit")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key:
@@ -37,14 +41,16 @@ class UniqueKeyNoAudit(ModelRule):
                 model,
                 f"Rows are merged on {names(key)}, and no audit says that they are unique.",
                 "an audit unique_values or unique_combination_of_columns covers the key",
+                subject=[_key(key)],
                 anchors=("unique_key",),
             )
 
 
+@on_model
 class HighCardinalityKey(ModelRule):
     """A merge compares keys; some are slow to compare or never equal."""
 
-    spec = rule("high-cardinality-key", "The unique key makes a slow merge", "low", "model")
+    spec = rule("high-cardinality-key")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key:
@@ -72,14 +78,16 @@ class HighCardinalityKey(ModelRule):
                 f"The merge key is costly: {why}, and the table is neither partitioned nor "
                 "clustered.",
                 "the key is narrower, or the table is partitioned or clustered by a part of it",
+                subject=[_key(key)],
                 anchors=("unique_key",),
             )
 
 
+@on_model
 class MissingGrain(ModelRule):
     """Without a grain no data diff can compare two versions of a table."""
 
-    spec = rule("missing-grain", "The model declares no grain", "low", "model")
+    spec = rule("missing-grain")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
@@ -93,10 +101,11 @@ class MissingGrain(ModelRule):
             )
 
 
+@on_model
 class MissingKeyAudit(ModelRule):
     """A key that nobody checks is a hope."""
 
-    spec = rule("missing-key-audit", "No audit watches the key", "low", "model")
+    spec = rule("missing-key-audit")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not is_table(model) or model.kind.is_symbolic:
@@ -117,19 +126,16 @@ class MissingKeyAudit(ModelRule):
                     model,
                     f"No audit watches the grain {names(grain)}.",
                     "not_null and unique_values (or their kin) watch the grain",
+                    subject=[_key(grain)],
                     anchors=("grain", "grains"),
                 )
 
 
+@on_model
 class MissingKeyColumn(ModelRule):
     """Audits, keys and partitions that name a column which the query does not return."""
 
-    spec = rule(
-        "missing-key-column",
-        "An audit or a property names a column that is not there",
-        "blocker",
-        "model",
-    )
+    spec = rule("missing-key-column")
 
     def see(self, model: Any) -> Iterator[Observation]:
         types = model.columns_to_types
@@ -148,9 +154,15 @@ class MissingKeyColumn(ModelRule):
             if gone := sorted(columns - known):
                 yield self.observation(
                     model,
-                    f"`{where}` names {names(gone)}, which the query does not return.",
+                    partial(_not_returned, where),
                     "the column is returned, or no longer named",
+                    subject=[f"{where} {column}" for column in gone],
                     # A grain is a remark to readers; the others are executed.
                     severity="medium" if where == "grain" else None,
                     anchors=(*gone, where),
                 )
+
+
+def _not_returned(where: str, subjects: Sequence[str]) -> str:
+    columns = [subject.removeprefix(f"{where} ") for subject in subjects]
+    return f"`{where}` names {names(columns)}, which the query does not return."

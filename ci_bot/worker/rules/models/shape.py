@@ -1,40 +1,48 @@
-"""The shape of a query: joins without a condition, limits, recursion, unions, lost columns."""
+"""The shape of a query: joins without a condition, limits, recursion, unions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
-from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sql.queries import Query, selects, short, table_name
+from ci_bot.worker.rules.sql.places import place_of
+from ci_bot.worker.rules.sql.queries import Query, selects, table_name
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
 _BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 
+@on_model
 class CrossJoin(ModelRule):
     """A join without a condition multiplies rows."""
 
-    spec = rule("cross-join", "Two tables are joined without a condition", "high", "model")
+    spec = rule("cross-join")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
         if query is None or not any(_looks_untied(join) for join in query.tree.all(exp.Join)):
             return
-        for target, _ in unconditional_joins(query):
+        for node, scope in unconditional_joins(query):
+            target = self._called(node, scope)
             yield self.observation(
                 model,
                 f"`{target}` is joined without a condition that ties it to the other tables, so "
                 "every row meets every row.",
                 "the join has a condition on both sides, or the other side has one row",
+                subject=[target],
                 anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
             )
+
+    def _called(self, node: Any, scope: Any) -> str:
+        source = scope.sources.get(node.alias_or_name)
+        is_table = isinstance(source, exp.Table)
+        return self.project.called(table_name(source)) if is_table else str(node.alias_or_name)
 
 
 def _looks_untied(join: Any) -> bool:
@@ -46,8 +54,8 @@ def _looks_untied(join: Any) -> bool:
     )
 
 
-def unconditional_joins(query: Query) -> Iterator[tuple[str, Any]]:
-    """Joins of stored tables whose rows all meet all others: name of the table, and the join."""
+def unconditional_joins(query: Query) -> Iterator[tuple[Any, Any]]:
+    """(what is joined, the scope) of joins whose rows all meet all others."""
     for scope in selects(query.root or query.written_root):
         select = scope.expression
         from_ = select.args.get("from_")
@@ -62,7 +70,7 @@ def unconditional_joins(query: Query) -> Iterator[tuple[str, Any]]:
                 and not _one_row(target, scope)
                 and not all(_one_row(item, scope) for item in left)
             ):
-                yield _shown(target, scope), join
+                yield target, scope
             left.append(target)
 
 
@@ -103,15 +111,11 @@ def _one_row(node: Any, scope: Any) -> bool:
     return limited or generated or totals
 
 
-def _shown(node: Any, scope: Any) -> str:
-    source = scope.sources.get(node.alias_or_name)
-    return short(table_name(source)) if isinstance(source, exp.Table) else node.alias_or_name
-
-
+@on_model
 class LimitInModel(ModelRule):
     """LIMIT keeps arbitrary rows."""
 
-    spec = rule("limit-in-model", "A LIMIT was left in", "high", "model")
+    spec = rule("limit-in-model")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -131,15 +135,17 @@ class LimitInModel(ModelRule):
                 else f"LIMIT {count} keeps an arbitrary choice of rows"
                 + (" of every interval." if model.kind.is_incremental else "."),
                 "the LIMIT is gone, or the ranking is what the model is for",
+                subject=[place_of(limit, query)],
                 severity="low" if ranked and not model.kind.is_incremental else None,
                 anchors=("LIMIT",),
             )
 
 
+@on_model
 class UnboundedRecursion(ModelRule):
     """A recursion without a bound ends only if the data happen to have no cycle."""
 
-    spec = rule("unbounded-recursion", "Nothing bounds the recursion", "blocker", "model")
+    spec = rule("unbounded-recursion")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -156,8 +162,16 @@ class UnboundedRecursion(ModelRule):
                         "condition that stays true, never ends.",
                         "the recursive part counts its depth and stops at a number, or keeps the "
                         "path and leaves out what is on it",
+                        subject=[
+                            ", ".join(sorted(map(self.project.called, _tables(cte)))) or "itself"
+                        ],
                         anchors=("RECURSIVE", cte.alias),
                     )
+
+
+def _tables(cte: Any) -> set[str]:
+    """The stored tables that a CTE reads: its own name is no part of what it is."""
+    return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
 def _members(cte: Any) -> list[Any]:
@@ -217,12 +231,11 @@ def _stops(member: Any, name: str) -> bool:
     return False
 
 
+@on_model
 class UnionColumnOrder(ModelRule):
     """A union goes by position, not by name."""
 
-    spec = rule(
-        "union-column-order", "The branches of a union order columns differently", "high", "model"
-    )
+    spec = rule("union-column-order")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -239,6 +252,7 @@ class UnionColumnOrder(ModelRule):
                     f"The branches of a UNION order their columns differently ({names(moved)}): "
                     "values end up in each other's columns.",
                     "all branches list their columns in the same order",
+                    subject=[", ".join(sorted(moved))],
                     anchors=("UNION", "EXCEPT", "INTERSECT"),
                 )
 
@@ -246,46 +260,3 @@ class UnionColumnOrder(ModelRule):
 def _named(side: Any) -> list[str]:
     found = [item.alias_or_name.lower() for item in getattr(side, "selects", [])]
     return found if all(found) and "*" not in found else []
-
-
-class MissingColumn(ModelRule):
-    """A column that no table of the query has."""
-
-    spec = rule("missing-column", "The query reads a column that is not there", "blocker", "model")
-
-    def see(self, model: Any) -> Iterator[Observation]:
-        query = self.query(model)
-        if query is None:
-            return
-        # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
-        violated = model.violated_rules_for_query
-        if not violated.get(AmbiguousOrInvalidColumn):
-            return
-        for table, column in sorted(set(unresolved(query, self.project.by_table))):
-            yield self.observation(
-                model,
-                f"`{column}` is read from `{short(table)}`, which has no such column.",
-                "the column exists there, or is no longer read",
-                anchors=(column,),
-            )
-
-
-def unresolved(query: Query, by_table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(table, column) pairs that a query reads although the table is known not to have them."""
-    for scope in selects(query.root or query.written_root):
-        sources = scope.selected_sources
-        single = next(iter(sources.values()))[1] if len(sources) == 1 else None
-        aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
-        generated = bool(scope.expression.args.get("laterals"))
-        for column in scope.columns:
-            source = scope.sources.get(column.table) if column.table else single
-            if not isinstance(source, exp.Table) or (not column.table and generated):
-                continue
-            model = by_table.get(table_name(source))
-            types = model.columns_to_types if model is not None else None
-            if not types or "*" in types or column.name == "*":
-                continue
-            known = {name.lower() for name in types}
-            name = column.name.lower()
-            if name not in known and not (not column.table and name in aliases):
-                yield table_name(source), name

@@ -1,23 +1,23 @@
-"""Starts, batches and sizes: how much one job has to chew."""
+"""Starts and sizes: how much is computed, and from when on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.registry import rule
 
-LARGE_BACKFILL = 100
 MANY_ROWS = 1_000_000
 MAX_DEPTH = 50
 
 
+@on_model
 class NoStart(ModelRule):
     """An incremental model without a start begins yesterday, or where its parents begin."""
 
-    spec = rule("no-start", "The incremental model has no start", "high", "model")
+    spec = rule("no-start")
 
     def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
@@ -59,34 +59,11 @@ class NoStart(ModelRule):
         return False
 
 
-class BatchSizeMissing(ModelRule):
-    """A long history in one job is how backfills run out of memory."""
-
-    spec = rule("batch-size-missing", "A long history and no batch_size", "medium", "model")
-
-    def see(self, model: Any) -> Iterator[Observation]:
-        if not model.kind.is_incremental_by_time_range or model.batch_size is not None:
-            return
-        if self.project.now is None or model.start is None:
-            return
-        from sqlmesh.utils.date import to_timestamp
-
-        now = self.project.now()
-        seconds = (now - to_timestamp(model.start, relative_base=None)) / 1_000
-        intervals = int(seconds // model.interval_unit.seconds)
-        if intervals > LARGE_BACKFILL:
-            yield self.observation(
-                model,
-                f"One job would compute about {intervals:,} intervals since {model.start}.",
-                "the kind has a `batch_size`",
-                anchors=("time_column", "kind"),
-            )
-
-
+@on_model
 class HugeFullModel(ModelRule):
     """FULL builds everything again in every run."""
 
-    spec = rule("huge-full-model", "A FULL model of more than a million rows", "medium", "model")
+    spec = rule("huge-full-model")
 
     def see(self, model: Any) -> Iterator[Observation]:
         rows = self.project.row_counts.get(model.fqn)

@@ -8,9 +8,9 @@ from typing import Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.canonical import conjuncts
 from ci_bot.worker.rules.sql.interval import (
     bounds_of,
@@ -42,10 +42,11 @@ def _roots(query: Query) -> list[Any]:
     return [query.scopes] if query.scopes is not None else []
 
 
+@on_model
 class TimeFilterMissing(ModelRule):
     """Every row of an incremental query has to come from its interval."""
 
-    spec = rule("time-filter-missing", "The query does not filter on its interval", "high", "model")
+    spec = rule("time-filter-missing")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not (query := self.query(model)):
@@ -63,6 +64,7 @@ class TimeFilterMissing(ModelRule):
             return
         bounds = bounds_of(query)
         if bounds.lower and bounds.upper:
+            yield from self._only_one_day(model, query)
             return
         column = model.time_column.column.sql(dialect=model.dialect)
         if bounds.any:
@@ -71,6 +73,7 @@ class TimeFilterMissing(ModelRule):
                 model,
                 f"The filter on the interval has no {end}, so a run reads more than its interval.",
                 f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
+                subject=[end],
                 severity="medium",
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@end_ds", "@end_ts", "WHERE"),
             )
@@ -83,16 +86,34 @@ class TimeFilterMissing(ModelRule):
             if stands
             else "The query does not filter on the interval, so each run reads all of history.",
             f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin) for every row",
+            subject=["start", "end"],
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
+    def _only_one_day(self, model: Any, query: Query) -> Iterator[Observation]:
+        """A run of several intervals, as every backfill is, gets start and end of all of them."""
+        alone = model.batch_size == 1 and not model.lookback
+        if alone or query.written is None:
+            return
+        for test in query.written_tree.all(exp.EQ):
+            edges = {name for side in (test.this, test.expression) if (name := _day_macro(side))}
+            if len(edges) == 1 and (edge := edges.pop()):
+                yield self.observation(
+                    model,
+                    f"`= @{edge}` reads one day only, and a backfill runs many intervals at once: "
+                    "the others stay empty and count as done.",
+                    "BETWEEN, or <= and >=, compare with start and end; or batch_size is 1, "
+                    "without a lookback",
+                    subject=[f"= @{edge}"],
+                    anchors=(f"@{edge}",),
+                )
 
+
+@on_model
 class IntervalEdge(ModelRule):
     """start_ds and end_ds are both inside the interval."""
 
-    spec = rule(
-        "interval-edge-lost", "A filter leaves out an edge of the interval", "high", "model"
-    )
+    spec = rule("interval-edge-lost")
 
     def see(self, model: Any) -> Iterator[Observation]:
         query = self.query(model)
@@ -110,6 +131,7 @@ class IntervalEdge(ModelRule):
                         f"{'last' if loses_end else 'first'} day of every interval, and @{name} is "
                         "part of it: a daily run writes nothing.",
                         "BETWEEN, or <= and >=, compare with start and end",
+                        subject=[f"@{name}"],
                         anchors=(f"@{name}",),
                     )
 
@@ -122,15 +144,11 @@ def _day_macro(node: Any) -> str | None:
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 
 
+@on_model
 class TimeFilterWrongColumn(ModelRule):
     """The filter has to speak of the same time as the time column."""
 
-    spec = rule(
-        "time-filter-wrong-column",
-        "The filter on the interval is not on the time column",
-        "high",
-        "model",
-    )
+    spec = rule("time-filter-wrong-column")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not _is_time_range(model) or not (query := self.query(model)):
@@ -144,19 +162,16 @@ class TimeFilterWrongColumn(ModelRule):
                 f"The time column `{target}` is made of {names(made_of)}, but the interval is "
                 f"compared with {names(filtered)}: rows of one interval carry dates of another.",
                 f"the filter is on what `{target}` is made of",
+                subject=[f"{target} by {', '.join(sorted(filtered))}"],
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date"),
             )
 
 
+@on_model
 class TimeColumnOutsideInterval(ModelRule):
     """A time column that is rounded or moved leaves the interval that it was read for."""
 
-    spec = rule(
-        "time-column-outside-interval",
-        "The time column is moved out of the interval",
-        "high",
-        "model",
-    )
+    spec = rule("time-column-outside-interval")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not _is_time_range(model) or not (query := self.query(model)):
@@ -173,6 +188,7 @@ class TimeColumnOutsideInterval(ModelRule):
                         f"`{name}` is cut to the {unit}, while the interval is one "
                         f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
                         f"the model runs by the {unit}, or the time column keeps its precision",
+                        subject=[f"{name} cut to the {unit}"],
                         anchors=(name,),
                     )
                 elif item is not None and (how := _moved(item)) and not _filter_moves(query, how):
@@ -181,6 +197,7 @@ class TimeColumnOutsideInterval(ModelRule):
                         f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
                         "near its edges are dated outside of it.",
                         "filter and time column are moved alike",
+                        subject=[f"{name} moved by {how}"],
                         anchors=(how, name),
                     )
 

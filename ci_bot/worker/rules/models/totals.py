@@ -7,26 +7,23 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.interval import bounds_of, is_interval_predicate, mentions_interval
+from ci_bot.worker.rules.sql.places import place_of
 from ci_bot.worker.rules.sql.queries import Query, origins, outer, selects
 
 _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
+@on_model
 class WindowOverInterval(ModelRule):
     """A window sees only the rows of its interval."""
 
-    spec = rule(
-        "window-over-interval",
-        "A window function reaches beyond the interval",
-        "high",
-        "model",
-    )
+    spec = rule("window-over-interval")
 
     def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
@@ -51,6 +48,7 @@ class WindowOverInterval(ModelRule):
                     "at every edge and is wrong after a backfill with another batch size.",
                     "the window is partitioned by the time column, or computed in a model that "
                     "reads the whole history",
+                    subject=[f"{window.this.sql_name()} in {place_of(window, query)}"],
                     anchors=(f"{window.this.sql_name()}(", "OVER"),
                 )
 
@@ -96,15 +94,11 @@ def _rank_filters(query: Query) -> frozenset[str]:
     return frozenset(found)
 
 
+@on_model
 class AggregateOverInterval(ModelRule):
     """A merge replaces the stored total by the total of the last interval."""
 
-    spec = rule(
-        "aggregate-over-interval",
-        "A total is computed over one interval and replaces the stored one",
-        "high",
-        "model",
-    )
+    spec = rule("aggregate-over-interval")
 
     def see(self, model: Any) -> Iterator[Observation]:
         if not model.kind.is_incremental_by_unique_key or not (query := self.query(model)):
@@ -132,9 +126,12 @@ class AggregateOverInterval(ModelRule):
             if totals:
                 yield self.observation(
                     model,
-                    f"{names(totals)} count one interval, and the merge on {names(key)} replaces "
-                    "the stored value with it: totals shrink to those of the last run.",
+                    lambda columns: (
+                        f"{names(columns)} count one interval, and the merge on {names(key)} "
+                        "replaces the stored value with it: totals shrink to those of the last run."
+                    ),
                     "the model is FULL or groups by the interval too, or WHEN MATCHED adds up",
+                    subject=totals,
                     anchors=(*totals, "GROUP BY"),
                 )
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.rules.models.base import ModelRule
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql.audits import column_names
 from ci_bot.worker.rules.sql.queries import Query, outer
 
@@ -20,12 +20,11 @@ _PYTHON_VAR = re.compile(
 )
 
 
+@on_model
 class ScdValidity(ModelRule):
     """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
 
-    spec = rule(
-        "scd-validity", "Validity columns of an SCD type 2 model are in doubt", "high", "model"
-    )
+    spec = rule("scd-validity")
 
     def see(self, model: Any) -> Iterator[Observation]:
         kind = model.kind
@@ -41,8 +40,9 @@ class ScdValidity(ModelRule):
         if returned & reserved:
             yield self.observation(
                 model,
-                f"The query returns {names(returned & reserved)}, which SQLMesh writes itself.",
+                lambda columns: f"The query returns {names(columns)}, which SQLMesh writes itself.",
                 "the query leaves the validity columns out, or they are named otherwise",
+                subject=sorted(returned & reserved),
                 anchors=tuple(returned & reserved),
             )
         if star or not returned:
@@ -56,8 +56,11 @@ class ScdValidity(ModelRule):
         if gone := needed - returned:
             yield self.observation(
                 model,
-                f"The kind names {names(gone)}, which the query does not return.",
+                lambda columns: (
+                    f"The kind names {names(columns)}, which the query does not return."
+                ),
                 "the query returns key, time and watched columns",
+                subject=sorted(gone),
                 severity="blocker",
                 anchors=tuple(gone),
             )
@@ -68,15 +71,17 @@ class ScdValidity(ModelRule):
                     f"The grain {names(grain)} has no validity column, but a key has one row for "
                     "each of its versions.",
                     f"the grain includes `{kind.valid_from_name.name}`",
+                    subject=[f"({', '.join(sorted(grain))})"],
                     severity="low",
                     anchors=("grain",),
                 )
 
 
+@on_model
 class UndefinedVariable(ModelRule):
     """A variable without a value and without a default is NULL."""
 
-    spec = rule("undefined-variable", "A variable is not defined anywhere", "high", "model")
+    spec = rule("undefined-variable")
 
     def see(self, model: Any) -> Iterator[Observation]:
         known = (self.project.variables or frozenset()) | _own_variables(model)
@@ -91,9 +96,12 @@ class UndefinedVariable(ModelRule):
         if gone:
             yield self.observation(
                 model,
-                f"{names(gone)} have neither a value in the configuration nor a default, so they "
-                "are NULL.",
+                lambda variables: (
+                    f"{names(variables)} have neither a value in the configuration "
+                    "nor a default, so they are NULL."
+                ),
                 "the variable is in `variables`, or the call gives a default",
+                subject=gone,
                 anchors=tuple(gone),
             )
 

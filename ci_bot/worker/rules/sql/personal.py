@@ -9,17 +9,29 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.sql.queries import Queries, origins, outer
 
+# What identifies a person, or is sensitive about one: the identifiers of HIPAA's safe harbour
+# (45 CFR 164.514(b)(2)) and the special categories of the GDPR (articles 4 and 9), as columns are
+# usually called.
 _PERSONAL = re.compile(
     r"(^|_)("
-    r"e_?mail(_?addr(ess)?)?|phone(_?(no|number))?|mobile(_?(no|number))?|telephone|fax|"
+    r"e_?mail(_?addr(ess)?)?|phone(_?(no|number))?|mobile(_?(no|number))?|telephone|msisdn|fax|"
     r"(first|last|full|family|given|middle|maiden|sur|customer|patient|employee|person|contact|"
-    r"user|holder|recipient)_?name|surname|firstname|lastname|fullname|"
+    r"user|holder|recipient)_?name|surname|firstname|lastname|fullname|nickname|"
     r"(street|home|postal|mailing|billing|shipping|delivery)(_?address)?|address(_?line)?_?\d?|"
-    r"birth_?(date|day)|date_of_birth|dob|ssn|social_security(_?(no|number))?|passport(_?(no|number))?|"
-    r"national_id|tax_?id|iban|bic|(credit_?)?card_?(no|number)|account_?(no|number)|pan|"
-    r"ip_?address|ip_?addr|mac_?address|license_?plate|drivers?_?licen[cs]e|salary|"
-    r"religion|ethnicity|diagnosis|medical_record|gender|"
-    r"geo_?(lat|lon)|gps"
+    r"(post|postal|zip)_?codes?|zip|"
+    r"birth_?(date|day|place)|(date|place)_of_birth|dob|date_of_death|death_?date|"
+    r"ssn|social_security(_?(no|number))?|(passport|visa)(_?(no|number))?|"
+    r"(national|citizen|resident)_id|tax_?(id|no|number)|vat_?id|national_insurance(_?(no|number))?|"
+    r"(insurance|health_?plan|beneficiary|member|policy)_?(no|number)|nhs_?(no|number)|mrn|"
+    r"iban|bic|(credit_?)?card_?(no|number)|account_?(no|number)|pan|cvv|"
+    r"ip_?address|ip_?addr|mac_?address|imei|imsi|idfa|gaid|advertising_?id|device_?(id|serial)|"
+    r"license_?plate|(number|licen[cs]e)_?plate|vin|drivers?_?licen[cs]e|"
+    r"salary|wage|income|credit_?score|"
+    r"religion|ethnicity|race|nationality|citizenship|marital_?status|sexual_orientation|"
+    r"political_(party|view|opinion)|union_member(ship)?|disability|"
+    r"diagnos(is|es)|icd(_?10)?(_?code)?|medical_record|blood_?(type|group)|prescription|"
+    r"gender|sex|biometric|finger_?print|face_?(id|print)|"
+    r"geo_?(lat|lon)|gps|latitude|longitude"
     r")($|_(raw|clean|norm|normalized|lower|upper|hash_source|plain|text)$)",
     re.IGNORECASE,
 )
@@ -58,6 +70,12 @@ def exposed(model: Any, queries: Queries | None = None) -> dict[str, str]:
                     found.setdefault(item.alias_or_name.lower(), source)
         return found
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
+
+
+def names_in(model: Any, queries: Queries | None = None) -> set[str]:
+    """Every name in the query of a model, in lower case; none where there is no query."""
+    query = (queries or Queries()).of(model) if model is not None else None
+    return {str(node.this).lower() for node in query.tree.all(exp.Identifier)} if query else set()
 
 
 def _source(item: Any, branch: Any) -> str | None:

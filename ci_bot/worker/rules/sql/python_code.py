@@ -104,12 +104,12 @@ def _dotted(node: ast.AST) -> str | None:
 
 
 def clock_calls(model: Any) -> list[str]:
-    """Calls in a Python model that read the clock, as they are written."""
+    """Calls in a Python model that read the clock, each as it is written."""
     return clock_calls_in(list(trees(model)))
 
 
 def random_calls(model: Any) -> list[str]:
-    """Calls in a Python model whose result is chance, as they are written."""
+    """Calls in a Python model whose result is chance, as `clock_calls` gives them."""
     return random_calls_in(list(trees(model)))
 
 
@@ -126,7 +126,7 @@ def clock_calls_in(found: list[ast.AST]) -> list[str]:
                 hits.append(ast.unparse(call.func))
             elif full.endswith((".fetchdf", ".spark.sql", ".sql")) and _sql_clock(call):
                 hits.append(_sql_clock(call))
-    return list(dict.fromkeys(hits))
+    return hits
 
 
 _NOW = frozenset({"now", "today"})
@@ -178,7 +178,7 @@ def random_calls_in(found: list[ast.AST]) -> list[str]:
             )
         ):
             hits.append(ast.unparse(call.func))
-    return list(dict.fromkeys(hits))
+    return hits
 
 
 def _is_none(node: ast.AST) -> bool:
@@ -200,7 +200,7 @@ def side_effects_in(tree: ast.AST) -> list[str]:
             hits.append("open(…, 'w')")
         elif ".engine_adapter." in full and full.rpartition(".")[2] in _ENGINE_WRITES:
             hits.append(full)
-    return list(dict.fromkeys(hits))
+    return hits
 
 
 def _writes(call: ast.Call) -> bool:

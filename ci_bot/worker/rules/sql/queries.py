@@ -211,8 +211,3 @@ def table_name(table: Any) -> str:
 def plain(fqn: str) -> str:
     """A model's name as `table_name` writes it."""
     return fqn.replace('"', "").replace("`", "").lower()
-
-
-def short(fqn: str) -> str:
-    """schema.name, as people write it."""
-    return ".".join(plain(fqn).split(".")[-2:])

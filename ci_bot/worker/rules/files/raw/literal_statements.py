@@ -6,17 +6,20 @@ judgement is worth nothing where code of the pull request ran beside it; this on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.statements import CODE, STATEMENT
+from ci_bot.worker.rules.registry import on_written_statement
+from ci_bot.worker.rules.statements import CODE, STATEMENT, subject_of
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.raw import of_file
 
 
+@on_written_statement(CODE, STATEMENT)
 def written(inputs: RuleInputs) -> Iterator[Observation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
@@ -26,9 +29,10 @@ def written(inputs: RuleInputs) -> Iterator[Observation]:
         new = _blockers(inputs, path, after)
         if after is None or not new:
             continue
-        old = {_key(item) for item in _blockers(inputs, path, inputs.text_before(path))}
+        old = Counter(_key(item) for item in _blockers(inputs, path, inputs.text_before(path)))
         for item in new:
-            if _key(item) not in old:
+            old[_key(item)] -= 1
+            if old[_key(item)] < 0:
                 words = item.statement.source.split()
                 yield Observation(
                     CODE if item.effect.action == "code" else STATEMENT,
@@ -38,6 +42,7 @@ def written(inputs: RuleInputs) -> Iterator[Observation]:
                     model_name=item.statement.model,
                     path=path,
                     line=line_of(after, (" ".join(words[:3]), " ".join(words[:2]), *words[:1])),
+                    subject=(*subject_of(item), item.statement.source),
                 )
 
 
@@ -48,5 +53,5 @@ def _blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEff
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
-def _key(item: JudgedEffect) -> tuple[str, str, str]:
-    return item.statement.slot, item.statement.source, item.said
+def _key(item: JudgedEffect) -> tuple[str, ...]:
+    return *subject_of(item), item.statement.source

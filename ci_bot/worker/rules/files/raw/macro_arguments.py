@@ -9,6 +9,7 @@ What macros make only while they run is judged when it is evaluated (`compat/mac
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -20,14 +21,15 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.compat.macro_code import objection
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
-from ci_bot.worker.rules.registry import rule
+from ci_bot.worker.rules.registry import on_file
 from ci_bot.worker.words.yaml_data import load
 
-PYTHON = rule("macro-runs-python", "SQL in a macro runs as Python", "blocker", "project")
+PYTHON = rule("macro-runs-python")
 
 _YAML = frozenset({".yaml", ".yml"})
 # `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
@@ -48,6 +50,7 @@ _DEEPEST = 3
 _MOST_PARTS = 20_000
 
 
+@on_file(PYTHON)
 def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
     """Arguments, in files that the change adds or edits, that hold more than SQL."""
     for path in inputs.changed_files or ():
@@ -57,10 +60,11 @@ def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
         new = _seen(inputs, path, inputs.text_after(path))
         if not new:
             continue
-        old = {(sql, why) for sql, why, _ in _seen(inputs, path, inputs.text_before(path))}
+        old = Counter(sql for sql, _, _ in _seen(inputs, path, inputs.text_before(path)))
         told: set[tuple[str, int]] = set()
         for sql, why, line in new:
-            if (sql, why) not in old and (why, line) not in told:
+            old[sql] -= 1
+            if old[sql] < 0 and (why, line) not in told:
                 told.add((why, line))
                 yield Observation(
                     PYTHON,
@@ -69,6 +73,7 @@ def evaluated(inputs: RuleInputs) -> Iterator[Observation]:
                     "the argument is plain SQL",
                     path=path,
                     line=line,
+                    subject=(f"line {line}", sql),
                 )
 
 

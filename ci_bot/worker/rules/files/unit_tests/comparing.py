@@ -8,18 +8,19 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.files.unit_tests.expectations import ModelShape, lost, new_variables
 from ci_bot.worker.rules.files.unit_tests.reading import Written, tests_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import renamed
 from ci_bot.worker.rules.place import line_of
-from ci_bot.worker.rules.registry import rule
-from ci_bot.worker.rules.sql.queries import plain, short
+from ci_bot.worker.rules.registry import on_file, on_file_and_models
+from ci_bot.worker.rules.sql.queries import plain
 
-REMOVED = rule("unit-test-removed", "A unit test was removed", "high", "project")
-WEAKENED = rule("unit-test-weakened", "A unit test checks less than before", "medium", "project")
-MOVING = rule("moving-date-test", "A unit test depends on the day it runs", "medium", "project")
+REMOVED = rule("unit-test-removed")
+WEAKENED = rule("unit-test-weakened")
+MOVING = rule("moving-date-test")
 
 _MOVING = re.compile(
     r"(?i)\b(current_date|current_timestamp|now|getdate|sysdate|localtimestamp)\s*\(\s*\)|"
@@ -29,6 +30,7 @@ _MOVING = re.compile(
 )
 
 
+@on_file_and_models(REMOVED, WEAKENED)
 def removed(inputs: RuleInputs) -> Iterator[Observation]:
     """Tests that are gone or check less, although the model that they tested is still there."""
     sides = tests_of(inputs)
@@ -66,12 +68,13 @@ def _judged(
     if twin is None:
         yield Observation(
             REMOVED,
-            f"The unit test `{test.name}` of {short(test.case.model)} is gone, and the model is "
-            "still there.",
+            f"The unit test `{test.name}` of {inputs.names.of(test.case.model)} is gone, and the "
+            "model is still there.",
             "the test is back, or its owner says what replaces it",
             model=model,
             path=test.path,
             line=1,
+            subject=(test.name,),
         )
         return
     told = lost(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
@@ -83,6 +86,7 @@ def _judged(
             model=model,
             path=twin.path,
             line=line_of(inputs.text_after(twin.path) or "", (test.name,)),
+            subject=(test.name,),
         )
 
 
@@ -143,6 +147,7 @@ def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
             yield path
 
 
+@on_file(MOVING)
 def moving_dates(inputs: RuleInputs) -> Iterator[Observation]:
     """Dates in tests that follow the clock."""
     for path in _yaml_files(inputs):

@@ -1,0 +1,105 @@
+"""R04: models and columns that go away, and that others may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ci_bot.bot.decision.given import BotFacts, Limits
+from ci_bot.bot.decision.registry import judges
+from ci_bot.bot.decision.risks import counted, listed, risk
+from ci_bot.contracts.documents.plan import Change, ColumnChange
+from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.rules import rule
+
+COLUMN_DROPPED = rule("R04-column-dropped")
+MASS_REMOVAL = rule("R04-mass-removal")
+MODEL_REMOVED = rule("R04-model-removed")
+
+# As many models, and half of the project, go at once.
+MANY = 5
+
+
+@judges(MASS_REMOVAL, MODEL_REMOVED)
+def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R04: models that go away, one by one or nearly all at once."""
+    removed = [c for c in facts.changes if c.change == "removed" and not c.from_base]
+    added = sum(c.change == "added" for c in facts.changes)
+    before = facts.project.models - added + len(removed)
+    if len(removed) >= MANY and 2 * len(removed) >= before:
+        yield risk(
+            MASS_REMOVAL,
+            f"{counted(len(removed), 'model')} of {before} go away, {counted(added, 'model')} are "
+            "new: a changed catalog, project key, ignore pattern or directory looks like this.",
+            "someone confirms that all of these models are meant to go",
+        )
+        removed = [change for change in removed if change.readers]
+    for change in removed:
+        yield _removal(change)
+
+
+def _removal(change: Change) -> Risk:
+    if change.readers:
+        return risk(
+            MODEL_REMOVED,
+            f"The model goes away, and {listed(change.readers)} still read it.",
+            "no model reads it any more, or it stays",
+            severity="blocker",
+            model=change.model,
+            path=change.path,
+        )
+    return risk(
+        MODEL_REMOVED,
+        "The model goes away. No model of the project reads it; readers outside are not known.",
+        "its owner confirms that nobody outside the project reads it",
+        model=change.model,
+        path=change.path,
+    )
+
+
+@judges(COLUMN_DROPPED)
+def columns(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R04: columns that are dropped or get another type."""
+    for change in facts.changes:
+        if change.change == "removed" or change.from_base:
+            continue
+        dropped = [column for column in change.columns if column.after is None]
+        read = [column for column in dropped if column.readers]
+        unread = [column for column in dropped if not column.readers]
+        if read:
+            yield _dropped_and_read(change, read)
+        if unread:
+            yield _dropped(change, unread)
+        # Narrowing is told apart from widening where the types are known as types: in the worker.
+        # It arrives as the finding `column-retyped`.
+
+
+def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
+    readers = {reader for column in read for reader in column.readers}
+    return risk(
+        COLUMN_DROPPED,
+        f"Drops {listed(c.name for c in read)}, still read by {listed(readers)}.",
+        "the readers no longer use the columns, or the columns stay",
+        subject=_columns(read),
+        severity="blocker",
+        model=change.model,
+        path=change.path,
+    )
+
+
+def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
+    own = change.change == "direct"
+    return risk(
+        COLUMN_DROPPED,
+        # A model that only follows the one above it is judged there.
+        f"Drops {listed(c.name for c in unread)}. No model of the project reads them; "
+        "readers outside are not known.",
+        "the owner confirms that nobody outside the project reads them",
+        severity=None if own else "low",
+        subject=_columns(unread),
+        model=change.model,
+        path=change.path,
+    )
+
+
+def _columns(changes: list[ColumnChange]) -> str:
+    return ", ".join(sorted(change.name for change in changes))

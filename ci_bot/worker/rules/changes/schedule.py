@@ -1,0 +1,144 @@
+"""When a model runs, for how long, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.rules import rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.registry import on_change
+
+CRON = rule("cron-changed")
+END = rule("model-end-set")
+SIGNAL = rule("signal-removed")
+
+# A run that comes half as often delays its readers; one that skips a week is missed by people.
+RARER, MUCH_RARER = 2, 7
+# From here on a table that is computed whole costs a multiple of what it did.
+MUCH_MORE_OFTEN = 10
+
+
+@on_change(CRON)
+def cron(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Another schedule: the same data at another time, less often, or at a higher price."""
+    before, after = pair.before, pair.after
+    unit = before.interval_unit != after.interval_unit and after.kind.is_incremental
+    zone = before.cron_tz != after.cron_tz
+    if before.cron == after.cron and not unit and not zone:
+        return
+    told: list[str] = []
+    severity: Severity | None = None
+    if before.cron != after.cron:
+        told.append(f"The schedule changes from {before.cron} to {after.cron}")
+    if zone:
+        told.append(f"the time zone of the schedule is {after.cron_tz or 'UTC'} now")
+    old, new = _period(before), _period(after)
+    if old and new and new >= RARER * old:
+        told.append("readers see new data later than before")
+        severity = "high" if new >= MUCH_RARER * old else "medium"
+    elif old and new and _is_computed_whole(after) and old >= MUCH_MORE_OFTEN * new:
+        told.append(f"all of its history is computed {old / new:,.0f} times as often")
+        severity = "high"
+    if unit:
+        told.append(
+            f"an interval is one {after.interval_unit.value} now, and was one "
+            f"{before.interval_unit.value}: what is stored does not fit the new intervals"
+        )
+        severity = "high"
+    yield Observation(
+        CRON,
+        f"{'; '.join(told)[:1].upper()}{'; '.join(told)[1:]}.",
+        "readers expect the new schedule, and its cost is accepted",
+        severity=severity,
+        model=after,
+        anchors=("cron", "interval_unit"),
+    )
+
+
+def _is_computed_whole(model: Any) -> bool:
+    kind = model.kind
+    stored_view = kind.is_view and kind.materialized
+    return bool(kind.is_full or kind.is_scd_type_2 or stored_view)
+
+
+def _period(model: Any) -> float | None:
+    """Seconds between two runs, seen from a fixed day."""
+    try:
+        first = model.croniter(datetime(2024, 1, 1)).get_next()
+        second = model.croniter(first).get_next()
+        return float((second - first).total_seconds())
+    except Exception:  # a schedule that cannot be read is SQLMesh's to refuse
+        return None
+
+
+@on_change(END)
+def end(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """A last day: the table stands still from then on, and everything above it looks healthy."""
+    old, new = pair.before.end, pair.after.end
+    if new is None or str(old) == str(new) or pair.after.kind.is_symbolic:
+        return
+    if old is not None and not _earlier(new, old):
+        return
+    yield Observation(
+        END,
+        f"The model ends at {new}"
+        + (f", no longer at {old}" if old is not None else "")
+        + ": nothing after it is computed any more, while its readers go on.",
+        "the owner confirms that the model ends, and its readers know",
+        model=pair.after,
+        anchors=("end",),
+    )
+
+
+def _earlier(one: Any, other: Any) -> bool:
+    from sqlmesh.utils.date import to_datetime
+
+    base = datetime(2000, 1, 1)
+    try:
+        return bool(to_datetime(one, relative_base=base) < to_datetime(other, relative_base=base))
+    except (ValueError, TypeError):
+        return True  # what cannot be compared is looked at
+
+
+@on_change(SIGNAL)
+def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Signals hold a run back until its data are there."""
+    old, new = _signals(pair.before), _signals(pair.after)
+    gone = sorted(set(old) - set(new))
+    other = sorted(name for name in set(old) & set(new) if old[name] != new[name])
+    if gone:
+        yield Observation(
+            SIGNAL,
+            f"The model no longer waits for {names(gone)}: an interval whose data are not there "
+            "yet is computed without them, and counts as done.",
+            "the data are there when the model runs, or the signal is back",
+            model=pair.after,
+            subject=tuple(gone),
+            anchors=("signals", "name"),
+        )
+    if other:
+        yield Observation(
+            SIGNAL,
+            f"The model waits for something else: the arguments of {names(other)} change.",
+            "the owner confirms what the model waits for",
+            severity="medium",
+            model=pair.after,
+            subject=tuple(other),
+            anchors=("signals",),
+        )
+
+
+def _signals(model: Any) -> dict[str, str]:
+    """Arguments by name of the signal, as text that state and file give alike."""
+    return {
+        str(name): ", ".join(
+            f"{key}={value.sql() if hasattr(value, 'sql') else value}"
+            for key, value in sorted(arguments.items())
+        )
+        for name, arguments in model.signals or []
+    }

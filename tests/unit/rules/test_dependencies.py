@@ -1,0 +1,94 @@
+"""Python models and what they say that they depend on."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlmesh import model as python_model
+from sqlmesh.utils import UniqueKeyDict
+
+from ci_bot.contracts.rules import page
+from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.models.dependencies import PythonDependencyMissing
+from tests.unit.rules.test_pages import section
+from tests.unit.rules.world import models
+
+RULE = "python-dependency-missing"
+STAGED = {
+    "models/orders.sql": "MODEL (name stg.orders, kind FULL); SELECT o.order_id FROM raw.orders AS o"
+}
+
+
+def seen(source: str, folder: Path) -> list[str]:
+    """What the rule says of the Python model in `source`, beside `stg.orders`."""
+    file = folder / "dwell.py"
+    file.write_text(source, encoding="utf-8")
+    python_model.set_registry(UniqueKeyDict("python_models"))
+    # With a module behind it, SQLMesh finds the source and stores it with the model.
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.import_module("dwell")
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("dwell", None)
+    made = models(STAGED)
+    (decorated,) = python_model.get_registry().values()
+    loaded = decorated.model(
+        module_path=folder, path=file, dialect="spark", default_catalog="spark_catalog"
+    )
+    view = ProjectView({**made, loaded.fqn: loaded})
+    return [observation.evidence for observation in PythonDependencyMissing(view).see(loaded)]
+
+
+def written(body: str, depends_on: str | None) -> str:
+    depends = "" if depends_on is None else f", depends_on=[{depends_on}]"
+    return (
+        "from sqlmesh import model\n\n"
+        f"@model('mart.dwell', columns={{'order_id': 'int'}}{depends})\n"
+        f"def execute(context, **kwargs):\n    {body}\n"
+    )
+
+
+QUERY = "return context.fetchdf('SELECT order_id FROM stg.orders')"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        QUERY,
+        "return context.fetchdf(f\"SELECT * FROM stg.orders WHERE d = '{kwargs}'\")",
+        "return context.spark.sql('select x.order_id from raw.orders o join `stg`.`orders` x')",
+        "return context.spark.table('stg.orders')",
+    ],
+)
+def test_read__and_not_named(body: str, tmp_path: Path) -> None:
+    (evidence,) = seen(written(body, ""), tmp_path)
+    assert "`stg.orders`" in evidence
+
+
+@pytest.mark.parametrize(
+    ("body", "depends_on"),
+    [
+        (QUERY, "'stg.orders'"),
+        ("return context.fetchdf('SELECT 1 FROM ' + context.resolve_table('stg.orders'))", None),
+        ("return context.fetchdf('SELECT 1 FROM other.place')", ""),
+        ("return context.fetchdf('SELECT 1 FROM mart.dwell')", ""),
+    ],
+    ids=["named", "found by SQLMesh", "no model", "itself"],
+)
+def test_read__as_it_should_be(body: str, depends_on: str | None, tmp_path: Path) -> None:
+    assert seen(written(body, depends_on), tmp_path) == []
+
+
+def test_page__does_what_it_says(tmp_path: Path) -> None:
+    def of(title: str) -> list[Any]:
+        (source,) = section(RULE, title)
+        return seen(source.replace("raw.orders", "stg.orders"), tmp_path)
+
+    assert page(RULE)
+    assert len(of("## Fires")) == 1
+    assert of("## Stays quiet") == []
