@@ -14,6 +14,7 @@ from sqlmesh.utils import UniqueKeyDict
 from ci_bot.contracts.rules import page
 from ci_bot.worker.rules.models.base import ProjectView
 from ci_bot.worker.rules.models.dependencies import PythonDependencyMissing
+from ci_bot.worker.words.names import Names
 from tests.unit.rules.test_pages import section
 from tests.unit.rules.world import models
 
@@ -40,7 +41,7 @@ def seen(source: str, folder: Path) -> list[str]:
     loaded = decorated.model(
         module_path=folder, path=file, dialect="spark", default_catalog="spark_catalog"
     )
-    view = ProjectView({**made, loaded.fqn: loaded})
+    view = ProjectView({**made, loaded.fqn: loaded}, names=Names("spark_catalog", "spark"))
     return [observation.evidence for observation in PythonDependencyMissing(view).see(loaded)]
 
 

@@ -103,6 +103,8 @@ def _casts(query: Query) -> dict[str, Any]:
     """The type that each expression is cast to, where it is cast to one type only."""
     found: dict[str, Any] = {}
     for node in query.tree.all(exp.Cast, exp.TryCast):
+        if isinstance(node.parent, exp.Alias | exp.Select):
+            continue  # the type of the column itself, which `retyped` compares
         text = shortened(hide(unquoted(node.this.sql())), SHOWN)
         found[text] = None if found.get(text, node.to) != node.to else node.to
     return {text: kind for text, kind in found.items() if kind is not None}

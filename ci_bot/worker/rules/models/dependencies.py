@@ -30,7 +30,7 @@ class PythonDependencyMissing(ModelRule):
             return
         known = {plain(name) for name in model.depends_on} | {plain(model.fqn)}
         missing = {
-            plain(found.fqn).partition(".")[2] or plain(found.fqn): text
+            self.project.called(found.fqn): text
             for tree in trees(model)
             for text in _read(tree)
             if (found := self.project.by_table.get(plain(text))) is not None
