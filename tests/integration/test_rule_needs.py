@@ -41,8 +41,9 @@ from sqlmesh import macro
 def twice(evaluator, of):
     return f"{of} * 2"
 """
+# Its catalog is written out, which is the default one.
 ORDERS_BY_COUNTRY = """\
-MODEL (name shop.by_country, kind FULL, grain country);
+MODEL (name warehouse.shop.by_country, kind FULL, grain country);
 
 SELECT
   CAST(country AS TEXT) AS country,
@@ -282,6 +283,16 @@ def test_change__that_another_pull_request_makes_as_well_is_no_second_one(
     reports: dict[str, Report],
 ) -> None:
     assert told(reports["restated"], "R11-changed-elsewhere") == []
+
+
+def test_models__are_called_one_way(reports: dict[str, Report]) -> None:
+    report = reports["everything"]
+    assert {risk.model.partition(".")[0] for risk in report.risks if risk.model} == {"shop"}
+    (failed,) = told(report, "R02-test-failed-before")
+    assert failed.model == "shop.by_country"
+    # A statement names an object of the warehouse, and that has a catalog.
+    others = [risk for risk in report.risks if RULES[risk.rule].scope != "statement"]
+    assert not [risk for risk in others if "warehouse" in f"{risk.subject} {risk.evidence}"]
 
 
 def test_finding__has_a_severity_that_its_page_names(reports: dict[str, Report]) -> None:

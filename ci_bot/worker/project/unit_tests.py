@@ -11,6 +11,7 @@ from typing import Any
 from ci_bot.contracts.documents.plan import TestFailure, TestsCheck
 from ci_bot.worker.project.model_files import files_of, reaches_every_model
 from ci_bot.worker.project.unit_test_causes import cause
+from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 
 NO_MESSAGE = "the test failed without a message"
@@ -41,9 +42,9 @@ def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
             try:
                 results.append(_result(context, [test]))
             except Exception as error:
-                broken.append(_broken(test, error, repository))
+                broken.append(_broken(context, test, error, repository))
     failures = broken + [
-        _failure(test, error[1], repository)
+        _failure(context, test, error[1], repository)
         for result in results
         for test, error in [*result.original_failures, *result.original_errors]
     ]
@@ -61,22 +62,28 @@ def _result(context: Any, tests: Sequence[Any]) -> Any:
     return context.test(tests=names, stream=io.StringIO())
 
 
-def _failure(test: Any, error: BaseException | None, repository: Path) -> TestFailure:
-    model = getattr(test, "model", None)
+def _called(context: Any, model: Any) -> str | None:
+    """How reports call a test's model."""
+    names = Names(context.default_catalog, context.default_dialect)
+    return names.of(model.fqn) if model else None
+
+
+def _failure(context: Any, test: Any, error: BaseException | None, repository: Path) -> TestFailure:
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
-        model=str(model.name) if model else None,
+        model=_called(context, getattr(test, "model", None)),
         path=_relative(getattr(test, "path", None), repository),
         message=_message(error, repository),
         cause=cause(_full_message(error, repository)),
     )
 
 
-def _broken(test: Any, error: Exception, repository: Path) -> TestFailure:
+def _broken(context: Any, test: Any, error: Exception, repository: Path) -> TestFailure:
     """A test that could not even be built."""
+    model = context.get_model(test.model_name) if test.model_name else None
     return TestFailure(
         name=str(test.test_name),
-        model=str(test.model_name) or None,
+        model=_called(context, model) or str(test.model_name) or None,
         path=_relative(test.path, repository),
         message=_message(error, repository),
         cause=cause(_full_message(error, repository)),
@@ -108,13 +115,14 @@ def with_touched(
     models: Mapping[str, Any],
     changed_files: Sequence[str] | None,
     repository: Path,
+    names: Names,
 ) -> TestsCheck:
     """The same check; each failure says whether the pull request can have caused it."""
     return check.model_copy(
         update={
             "failures": [
                 failure.model_copy(
-                    update={"touched": _touched(failure, models, changed_files, repository)}
+                    update={"touched": _touched(failure, models, changed_files, repository, names)}
                 )
                 for failure in check.failures
             ]
@@ -127,13 +135,14 @@ def _touched(
     models: Mapping[str, Any],
     changed_files: Sequence[str] | None,
     repository: Path,
+    names: Names,
 ) -> bool | None:
     """Whether the test's file, its model, one that it reads, or code for all of them changed."""
     if changed_files is None:
         return None
     if failure.path in changed_files or any(_is_code(path) for path in changed_files):
         return True
-    tested = next((m for m in models.values() if str(m.name) == failure.model), None)
+    tested = next((m for m in models.values() if names.of(m.fqn) == failure.model), None)
     if tested is None:
         return None
     changed = {str(repository / path) for path in changed_files}

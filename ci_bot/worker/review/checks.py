@@ -32,7 +32,7 @@ def run_checks(
     with clock.phase("tests"):
         tested = unit_tests(context, repository)
         if tested.failures:
-            tested = with_touched(tested, context.models, changed_files, repository)
+            tested = with_touched(tested, context.models, changed_files, repository, names)
     return Checks(
         project=project,
         formatting=formatted,
