@@ -12,7 +12,7 @@ import pytest
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import ApplyRequest, FailedAnswer
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
@@ -58,7 +58,7 @@ def shop(jvm: OneJvm) -> Iterator[Shop]:
 
 
 def apply(jvm: OneJvm, environment: str, *, until: dict[str, Any], **flags: Any) -> ApplyDocument:
-    document = jvm.apply(environment, flags=PlanFlags(**flags), table_diff=False, **until)
+    document = jvm.apply(environment, flags=GivenFlags(**flags), table_diff=False, **until)
     assert document.failure is None
     assert document.result == "applied"
     return document
@@ -66,7 +66,7 @@ def apply(jvm: OneJvm, environment: str, *, until: dict[str, Any], **flags: Any)
 
 def refused(jvm: OneJvm, environment: str, **flags: Any) -> Failure:
     place = jvm._place(environment)
-    ask = ApplyRequest(environment=environment, flags=PlanFlags(**flags), **place)
+    ask = ApplyRequest(environment=environment, flags=GivenFlags(**flags), **place)
     answer = jvm.ask(ask)
     assert isinstance(answer, FailedAnswer)
     assert not any(told.startswith("apply") for told in jvm.progress)
