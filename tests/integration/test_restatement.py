@@ -179,3 +179,32 @@ def test_allow_destructive__permits_a_forward_only_change_of_type(jvm: OneJvm, s
     assert built(document)["shop.orders"] == 2
     (columns,) = jvm.sql("DESCRIBE shop__pr_7.orders")
     assert ["amount", "string", "None"] in columns
+
+
+def test_skip_backfill__makes_an_environment_without_data_and_compares_none(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("10", "15"))
+    shop.edit("models/customers.sql", "grain customer_id", "grain customer_id, owner data")
+
+    document = jvm.apply("pr_8", flags=GivenFlags(skip_backfill=True))
+
+    assert (document.failure, document.result) == (None, "applied")
+    assert built(document) == {}
+    assert {view.view for view in document.views if view.resolves} >= {
+        "shop__pr_8.orders",
+        "shop__pr_8.revenue",
+        "shop__pr_8.top_customers",
+    }
+    (rows,) = jvm.sql("SELECT COUNT(*) FROM shop__pr_8.orders")
+    assert rows == [["0"]]
+    skipped = {diff.model: diff.skipped_because for diff in document.table_diff}
+    assert set(skipped) >= {"shop.orders", "shop.revenue"}
+    assert skipped["shop.orders"] == "It is empty, because the plan skips the backfill."
+    assert not any(diff.compared for diff in document.table_diff)
+
+    again = jvm.apply("pr_8", flags=GivenFlags(skip_backfill=True))
+    assert again.result == "nothing_to_apply"
+    # Who wants the data then asks for another plan.
+    filled = jvm.apply("pr_8", flags=GivenFlags(skip_backfill=False), table_diff=False)
+    assert built(filled)["shop.orders"] == 10
