@@ -22,6 +22,7 @@ from ci_bot.worker.plan.planning import Planned, PlanRequest, category_of
 from ci_bot.worker.project.plan_settings import plan_settings
 from ci_bot.worker.records import history
 from ci_bot.worker.words.names import Names
+from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.forward import DOUBLED, write_forward_shop
 from tests.projects.opened import opened
@@ -352,3 +353,27 @@ def test_review__says_which_options_hold_and_who_said_them(shop: Shop) -> None:
     assert report.identity is not None
     assert report.identity.window.start == "2024-11-24T00:00:00Z"
     assert report.cost.tables == 0
+
+
+def test_review__of_no_change_is_none_whatever_the_project_includes(shop: Shop) -> None:
+    path, before, after = DOUBLED
+    shop.edit(path, after, before)
+    configure(shop, "cicd_bot: {type: github, pr_include_unmodified: true}")
+
+    report = client(shop).review("pr_7")
+
+    assert report.failure is None
+    assert (report.decision, report.changes, report.backfill) == ("no_changes", [], [])
+
+
+def test_git__on_a_laptop_is_asked_itself(shop: Shop) -> None:
+    """There the branches are, and what is not committed counts, as with plain `sqlmesh`."""
+    git = LocalGit(shop.project)
+    git.commit({}, "The shop")
+    git("checkout", "-q", "-b", "feature")
+    shop.edit("models/top_customers.sql", "total > 5", "total > 6")
+
+    report = client(shop).review("pr_7", flags=GivenFlags(select_models=["git:main"]))
+
+    assert report.failure is None
+    assert {change.model for change in report.changes} == {"shop.top_customers"}
