@@ -319,8 +319,10 @@ def _dispatch(
     github: GitHub | None,
 ) -> int:
     from ci_bot.bot.github.port import needed
-    from ci_bot.bot.pull_request import apply, cleanup, review, sweep
+    from ci_bot.bot.pull_request import apply, cleanup, naming, review, sweep
 
+    if isinstance(chosen, job.Review | job.Apply | job.Cleanup | job.Sweep):
+        settings = naming.named(chosen, settings, publisher, client)
     if isinstance(chosen, job.Review):
         return review.review(chosen, settings, publisher, client, github)
     if isinstance(chosen, job.Cleanup):

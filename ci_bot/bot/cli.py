@@ -24,7 +24,9 @@ from ci_bot.bot.options import (
     Value,
     Word,
     is_verbose,
+    plan_options,
     verbose_option,
+    with_flags,
 )
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BotError, unexpected
 
@@ -80,9 +82,7 @@ _WORKER_ENV = _option(
 _PREFIX = _option(
     "--environment-prefix",
     type=Value(values.environment_prefix),
-    default="pr",
-    show_default=True,
-    help="PR environments are called PREFIX_<number of the PR>.",
+    help="PR environments are called PREFIX_<number of the PR>; the project's, or pr.",
 )
 _TIMEOUT = _option(
     "--timeout-minutes",
@@ -148,6 +148,7 @@ def run() -> None:
     type=Value(values.text),
     help="The base branch, for base-branch and for the list of changes.",
 )
+@plan_options
 @_PYTHON_PATH
 @_WORKER_ENV
 @_TIMEOUT
@@ -157,7 +158,7 @@ def review(**options: Any) -> None:
     """Explain what the project would change in prod. Changes nothing."""
     from ci_bot.bot.terminal.local import review_locally
 
-    _locally(review_locally, options)
+    _locally(review_locally, with_flags(options))
 
 
 @_command
@@ -174,44 +175,7 @@ def review(**options: Any) -> None:
     type=Value(values.plan_id),
     help="Apply only if the plan has this id (8 digits or more).",
 )
-@_option(
-    "--restate-model",
-    "restate_models",
-    type=Value(values.text),
-    multiple=True,
-    metavar="M",
-    help="A model to rebuild in the environment; repeatable.",
-)
-@_option("--start", type=Value(values.text), metavar="D", help="First date to build.")
-@_option(
-    "--end",
-    type=Value(values.text),
-    metavar="D",
-    help="Last date to build, at most as far as prod has got.",
-)
-@_option(
-    "--min-intervals",
-    type=Value(values.intervals, "integer"),
-    default=0,
-    help="Smallest number of intervals that each changed model gets.",
-)
-@_option(
-    "--select-model",
-    "select_models",
-    type=Value(values.text),
-    multiple=True,
-    metavar="S",
-    help="A selection of models to plan, in SQLMesh's syntax; repeatable.",
-)
-@_option("--forward-only", is_flag=True, help="Plan all changes as forward-only.")
-@_option("--include-unmodified", is_flag=True, help="Views for unmodified models, too.")
-@_option(
-    "--allow-destructive",
-    type=Value(values.text),
-    multiple=True,
-    metavar="M",
-    help="A model whose destructive schema change is allowed; repeatable.",
-)
+@plan_options
 @_PYTHON_PATH
 @_CLAIM
 @_WORKER_ENV
@@ -222,7 +186,7 @@ def apply(**options: Any) -> None:
     """Build the environment on Spark, and show the evidence."""
     from ci_bot.bot.terminal.local import apply_locally
 
-    _locally(apply_locally, options)
+    _locally(apply_locally, with_flags(options))
 
 
 @_command

@@ -99,6 +99,85 @@ def _label(param: click.Parameter | None) -> str:
     return f"argument `{param.name}`"
 
 
+def plan_options(command: Function) -> Function:
+    """The options of a plan, the same for every command that makes one; see `with_flags`."""
+    for option in reversed(_PLAN):
+        command = option(command)
+    return command
+
+
+def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
+    return click.option(*names, cls=Option, **more)
+
+
+def _model(name: str, what: str) -> Callable[[Function], Function]:
+    return _option(
+        f"--{name}",
+        f"{name.replace('-', '_')}s" if name.endswith("model") else name.replace("-", "_"),
+        type=Value(values.text),
+        multiple=True,
+        metavar="S" if name.startswith("select") else "M",
+        help=f"{what}; repeatable.",
+    )
+
+
+def _switch(name: str, what: str) -> Callable[[Function], Function]:
+    """Neither of the two means that the project decides."""
+    return _option(f"--{name}/--no-{name}", default=None, help=what)
+
+
+_PLAN = (
+    _model("select-model", "A selection of models to plan, in SQLMesh's syntax"),
+    _model("restate-model", "A model to rebuild in the environment"),
+    _option("--start", type=Value(values.text), metavar="D", help="First date to build."),
+    _option(
+        "--end",
+        type=Value(values.text),
+        metavar="D",
+        help="Last date to build, at most as far as prod has got.",
+    ),
+    _option(
+        "--min-intervals",
+        type=Value(values.intervals, "integer"),
+        help="Smallest number of intervals that each changed model gets.",
+    ),
+    _option(
+        "--preview-start",
+        type=Value(values.text),
+        metavar="D",
+        help="First date for previews of forward-only models.",
+    ),
+    _option(
+        "--preview-min-intervals",
+        type=Value(values.intervals, "integer"),
+        help="Smallest number of intervals in a preview of a forward-only model.",
+    ),
+    _switch("skip-backfill", "Build no data: tables are made, and stay empty."),
+    _switch("include-unmodified", "Views for unmodified models, too."),
+    _switch("forward-only", "Plan all changes as forward-only."),
+    _model("allow-destructive", "A model whose destructive schema change is allowed"),
+)
+_FLAGS = (
+    "forward_only",
+    "include_unmodified",
+    "skip_backfill",
+    "min_intervals",
+    "preview_start",
+    "preview_min_intervals",
+)
+_LISTS = ("select_models", "restate_models", "allow_destructive")
+
+
+def with_flags(options: dict[str, Any]) -> dict[str, Any]:
+    """A command's options with those of its plan as `flags`; `start` and `end` stay as they are."""
+    from ci_bot.contracts.documents.plan_options import GivenFlags
+
+    rest = {name: value for name, value in options.items() if name not in (*_FLAGS, *_LISTS)}
+    asked = {name: options[name] for name in _FLAGS}
+    asked |= {name: list(options[name]) for name in _LISTS}
+    return {**rest, "flags": GivenFlags(**asked)}
+
+
 def verbose_option(command: Function) -> Function:
     """`--verbose`, which may stand before the command or among its options."""
 

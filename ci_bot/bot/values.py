@@ -11,14 +11,13 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from ci_bot.contracts.environment import is_prefix
+from ci_bot.contracts.intervals import MOST_INTERVALS
 
 Parse = Callable[[str], Any]
 # From which finding on a review fails the check.
 FailOn = Literal["blocker", "high", "never"]
 
 LONGEST_TEXT = 1_000
-# SQLMesh goes back that many intervals one by one, for every model.
-MOST_INTERVALS = 1_000_000
 # The longest that GitHub lets a job run on a runner of one's own.
 MOST_MINUTES = 35 * 24 * 60
 _DIGITS = 18

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ci_bot.contracts.base import Failure
 
 PROD = "prod"
+DEFAULT_PREFIX = "pr"
 # Hive's metastore has 128 characters for a database, which is `<schema>__<environment>`.
 MOST_CHARACTERS = 100
 _NAME = re.compile(r"[a-z0-9_]+")
@@ -108,6 +109,12 @@ def number_of(text: str, prefix: str) -> int | None:
         return EnvironmentName(text).number(prefix)
     except UnfitName:
         return None
+
+
+def prefix_in(text: str, number: int) -> str | None:
+    """The prefix in the name of this pull request's environment; None where the name is none."""
+    prefix = text.removesuffix(f"_{number}")
+    return prefix if is_prefix(prefix) and number_of(text, prefix) == number else None
 
 
 def is_prefix(text: str) -> bool:

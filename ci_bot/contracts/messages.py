@@ -30,7 +30,8 @@ from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import Window
-from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.documents.plan_identity import PlanIdentity
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument, SweepTarget
 from ci_bot.contracts.environment import (
@@ -86,7 +87,29 @@ class _Request(Contract):
     owner: Owner
 
 
-class ReviewRequest(_Request):
+class _Planning(Contract):
+    """What a plan is asked for with; the project's configuration says what is not said here."""
+
+    flags: GivenFlags = Field(default_factory=GivenFlags)
+    start: str | None = None
+    end: str | None = None
+    pinned: bool = Field(
+        default=False, description="The dates are those of a review, and no input's."
+    )
+    head_branch: Name | None = Field(
+        default=None, description="The branch that is to be merged; null: not known."
+    )
+    base_names: list[Name] = Field(
+        default_factory=list,
+        description="How `git:` in a selection may call the base; empty: git itself is asked.",
+    )
+    changed_files: list[FilePath] | None = Field(
+        default=None,
+        description="Files of the PR's diff, relative to the repository; null unknown.",
+    )
+
+
+class ReviewRequest(_Planning, _Request):
     activity: Literal["review"] = "review"
     environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
     baseline: BaselineChoice = "auto"
@@ -97,19 +120,13 @@ class ReviewRequest(_Request):
         default_factory=list,
         description="The project directories below it; those that the base branch has.",
     )
-    changed_files: list[FilePath] | None = Field(
-        default=None,
-        description="Files of the PR's diff, relative to the repository; null unknown.",
-    )
     unread_files: list[FilePath] = Field(
-        default_factory=list, description="Those of them that are too large to be looked at."
+        default_factory=list,
+        description="Those of the changed files that are too large to be looked at.",
     )
     before_dir: Name | None = Field(
         default=None, description="Directory with the base branch's version of the changed files."
     )
-    flags: PlanFlags = Field(default_factory=PlanFlags)
-    start: str | None = None
-    end: str | None = None
     execution_time: str | None = None
     executor_hour_price: float | None = Field(default=None, ge=0)
 
@@ -162,14 +179,11 @@ class _OfEnvironment(_Request):
         return cls.judge(text, prefix=known["environment_prefix"], number=number)
 
 
-class ApplyRequest(_OfEnvironment):
+class ApplyRequest(_Planning, _OfEnvironment):
     activity: Literal["apply"] = "apply"
     plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
     reviewed: PlanIdentity | None = None
     window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
-    flags: PlanFlags = Field(default_factory=PlanFlags)
-    start: str | None = None
-    end: str | None = None
     table_diff: bool = True
 
     @classmethod

@@ -30,6 +30,7 @@ PAGES = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/architecture.md",
+    "docs/bundled-bot.md",
     "tests/README.md",
     "tests/corpus/README.md",
 ]

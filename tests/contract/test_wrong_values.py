@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from ci_bot.bot import cli
 from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
-from ci_bot.bot.values import MOST_INTERVALS, MOST_MINUTES
+from ci_bot.bot.values import MOST_MINUTES
+from ci_bot.contracts.intervals import MOST_INTERVALS
 from ci_bot.errors import BadInput
 from ci_bot.secrets.cutting import LONGEST_QUOTED
 
@@ -85,6 +86,8 @@ OPTIONS = {
     "--start": TEXT,
     "--end": TEXT,
     "--min-intervals": INTERVALS,
+    "--preview-start": TEXT,
+    "--preview-min-intervals": INTERVALS,
     "--reclaim": words("auto", "never", "always"),
     "--max-deletions": {**WHOLE, "0": "must be at least 1"},
 }
@@ -263,6 +266,9 @@ INPUTS = {
     "end": LINE,
     "min-intervals": INTERVALS,
     "preview-start": LINE,
+    "preview-min-intervals": INTERVALS,
+    "skip-backfill": SWITCH,
+    "include-unmodified": SWITCH,
     "forward-only": SWITCH,
     "allow-destructive": ENTRY,
     "override-reason": LINE,

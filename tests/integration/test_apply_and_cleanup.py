@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from tests.conftest import run_python
 from tests.integration.test_review import ADD_ORDERS, REVENUE, state_rows
 from tests.projects import Shop, write_shop
@@ -169,7 +169,7 @@ def test_apply__including_unmodified__creates_views_only(shop: Shop, worker: Cli
     )
     before = prod_intervals(shop)
 
-    document = worker.apply("pr_4", flags=PlanFlags(include_unmodified=True), end="2024-03-01")
+    document = worker.apply("pr_4", flags=GivenFlags(include_unmodified=True), end="2024-03-01")
     shop.edit("models/revenue.sql", "AS smallest", "AS smallest_amount")
     next_time = worker.review("pr_4").cost
 

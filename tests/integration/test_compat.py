@@ -9,14 +9,16 @@ import pytest
 import sqlmesh
 from sqlmesh.core import context_diff
 from sqlmesh.core import dialect as d
-from sqlmesh.core.config import DuckDBConnectionConfig
+from sqlmesh.core.config import Config, DuckDBConnectionConfig
 from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.context import Context
 from sqlmesh.core.environment import EnvironmentNamingInfo, EnvironmentStatements
 from sqlmesh.core.macros import RuntimeStage, macro
 from sqlmesh.core.model import load_sql_based_model
+from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
 from sqlmesh.utils.errors import ConfigError
 
+from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -222,3 +224,96 @@ def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
 
     assert ours == item.render_before_all("spark", **context)
     assert "'pr_1'" in ours[0]
+
+
+# --------------------------------------------------------------------------- SQLMesh's own CI bot
+
+WRITTEN = {
+    "type": "github",
+    "auto_categorize_changes": {"sql": "off"},
+    "default_pr_start": "1 week ago",
+    "pr_preview_min_intervals": 1,  # its default, and written
+    "skip_pr_backfill": False,
+    "pr_environment_name": None,
+}
+
+
+def test_written_bot_settings__are_those_that_stand_there() -> None:
+    assert compat.written_bot_settings(Config()) == {}
+    bare = Config.parse_obj({"cicd_bot": {"type": "github"}})
+    # SQLMesh has put its own `plan:` into two more fields by now.
+    assert bare.cicd_bot is not None
+    assert {"auto_categorize_changes_", "pr_include_unmodified_"} <= bare.cicd_bot.fields_set
+    assert compat.written_bot_settings(bare) == {"type": "github"}
+
+    found = compat.written_bot_settings(Config.parse_obj({"cicd_bot": WRITTEN}))
+
+    assert found.pop("auto_categorize_changes").sql.value == "off"
+    assert found == {
+        "type": "github",
+        "default_pr_start": "1 week ago",
+        "pr_preview_min_intervals": 1,
+        "skip_pr_backfill": False,
+    }
+
+
+def test_written_bot_settings__of_a_class_of_the_projects_own_are_no_defaults(
+    tmp_path: Path,
+) -> None:
+    """SQLMesh makes such a configuration anew, with every key set."""
+    (tmp_path / "config.py").write_text(
+        "from sqlmesh.core.config import Config, ModelDefaultsConfig\n"
+        "from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig\n"
+        "class Ours(Config):\n    pass\n"
+        "config = Ours(model_defaults=ModelDefaultsConfig(dialect='duckdb'),\n"
+        "    cicd_bot=GithubCICDBotConfig(pr_min_intervals=2, default_pr_start='1 day ago'))\n"
+    )
+    (config,) = compat.read_configs([tmp_path]).values()
+
+    assert compat.written_bot_settings(config) == {
+        "pr_min_intervals": 2,
+        "default_pr_start": "1 day ago",
+    }
+
+
+def test_known_bot_settings__are_called_as_in_a_configuration() -> None:
+    known = compat.known_bot_settings(GithubCICDBotConfig())
+    assert {"auto_categorize_changes", "skip_pr_backfill", "prod_branch_name", "type"} <= known
+    assert not any(name.endswith("_") for name in known)
+
+
+def test_plan_builder__refuses_what_the_installed_version_does_not_know(built: Shop) -> None:
+    context = Context(paths=[str(built.project)])
+    try:
+        with pytest.raises(BadInput, match=r"SQLMesh 0\.236.* does not know `of-the-future`"):
+            compat.plan_builder(context, "pr_1", skip_tests=True, of_the_future=3)
+        # What nobody has said is not asked of any version.
+        builder = compat.plan_builder(
+            context, "pr_1", skip_tests=True, include_unmodified=True, of_the_future=None
+        )
+        assert builder.build().include_unmodified
+    finally:
+        context.close()
+
+
+def test_selection__by_git_goes_by_the_files_that_are_given(built: Shop) -> None:
+    """The directory is no git repository, so SQLMesh's own git would fail here."""
+    context = Context(paths=[str(built.project)])
+    changed = [built.project / "models" / "orders.sql", built.project / "models" / "gone.sql"]
+    try:
+        compat.select_by_changed_files(context, changed, ["main", "origin/main"])
+        for text in ("git:main", "git:origin/main"):
+            (found,) = compat.expand_selection(context, text)
+            assert found.endswith('"orders"')
+        assert len(compat.expand_selection(context, "git:main+")) > 1
+        builder = compat.plan_builder(context, "pr_1", skip_tests=True, select_models=["git:main"])
+        assert not builder.build().context_diff.has_snapshot_changes
+        with pytest.raises(BadInput, match="git:release") as refused:
+            compat.expand_selection(context, "git:release")
+        assert refused.value.hint == "Write `git:main` or `git:origin/main`."
+        compat.select_by_changed_files(context, None, ["main"])
+        with pytest.raises(BadInput, match="not known") as unknown:
+            compat.expand_selection(context, "git:main")
+        assert "fetch-depth: 2" in (unknown.value.hint or "")
+    finally:
+        context.close()

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from ci_bot.contracts.documents.apply import ApplyDocument, TableDiff
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
@@ -30,7 +30,7 @@ EXTENSIONS = {
 }
 # SQLMesh reads the type of valid_from and valid_to back from state as another one, so every change
 # of an SCD type 2 model on Spark counts as destructive.
-FLAGS = PlanFlags(allow_destructive=["lake.history"])
+FLAGS = GivenFlags(allow_destructive=["lake.history"])
 MODELS = {"lake.history", "lake.latest", "lake.rich", "lake.totals"}
 VIEWS = {"lake__pr_1.history", "lake__pr_1.latest", "lake__pr_1.rich", "lake__pr_1.totals"}
 

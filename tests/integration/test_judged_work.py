@@ -15,15 +15,18 @@ from sqlmesh.core.plan.stages import BackfillStage
 
 from ci_bot.contracts.documents.plan import Backfill, ProdPlan, ShortWindow
 from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.work import totals
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan
+from ci_bot.worker.plan.options import resolve
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline
 from ci_bot.worker.project.directories import ProjectPlace
+from ci_bot.worker.project.plan_settings import plan_settings
 from ci_bot.worker.records import history
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -144,10 +147,13 @@ class Seen:
 
 
 @contextmanager
-def plan(shop: Shop, scratch: Path, flags: PlanFlags | None = None, **wish: Any) -> Iterator[Seen]:
+def plan(
+    shop: Shop, scratch: Path, flags: GivenFlags | None = None, **dates: Any
+) -> Iterator[Seen]:
     scratch.mkdir(exist_ok=True)
-    wished = PlanRequest(environment="pr_7", flags=flags or PlanFlags(), **wish)
     with opened(scratch, shop.project, write=True) as found:
+        settings = plan_settings(found.context.configs)
+        wished = PlanRequest.of("pr_7", resolve(flags or GivenFlags(), settings, **dates))
         planned = planning.plan_against_prod(found.context, wished)
         assert planned is not None
         yield Seen(found.context, planned, wished)
@@ -196,9 +202,9 @@ def test_first_build__is_what_sqlmesh_executes_on_a_first_apply(
 
 
 @pytest.mark.parametrize("name", ["breaking", "new column", "breaking, nothing forward-only"])
-@pytest.mark.parametrize("flags", [PlanFlags(), PlanFlags(preview_start="2024-11-01")])
+@pytest.mark.parametrize("flags", [GivenFlags(), GivenFlags(preview_start="2024-11-01")])
 def test_first_build__and_the_plan_id_are_the_same_after_the_apply(
-    shop: Shop, tmp_path: Path, name: str, flags: PlanFlags
+    shop: Shop, tmp_path: Path, name: str, flags: GivenFlags
 ) -> None:
     edit(shop, *EDITS[name])
     with plan(shop, tmp_path / "first", flags) as seen:
@@ -255,7 +261,7 @@ def test_prod__rebuilds_what_the_environment_shortens(shop: Shop, tmp_path: Path
 def test_prod__selected_models_leave_the_others_to_prod(shop: Shop, tmp_path: Path) -> None:
     edit(shop, DOUBLED, NOT_FORWARD)
 
-    with plan(shop, tmp_path / "scratch", PlanFlags(select_models=["shop.orders"])) as seen:
+    with plan(shop, tmp_path / "scratch", GivenFlags(select_models=["shop.orders"])) as seen:
         assert set(counts(seen.environment)) == {"shop.orders"}
         assert "shop.customers" in counts(seen.prod.backfill)
 
@@ -316,14 +322,14 @@ def test_base_branch__is_judged_as_a_prod_that_is_built_up_to_the_same_day(
         ([DOUBLED, NOT_FORWARD], {"end": "2024-06-30"}, "end", [], None),
         (
             [DOUBLED, NOT_FORWARD],
-            {"flags": PlanFlags(min_intervals=5)},
+            {"flags": GivenFlags(min_intervals=5)},
             "min_intervals",
             [],
             "2024-11-26",
         ),
         (
             [DOUBLED, NOT_FORWARD],
-            {"flags": PlanFlags(forward_only=True)},
+            {"flags": GivenFlags(forward_only=True)},
             "forward_only_plan",
             [],
             "2024-11-30",
@@ -401,8 +407,8 @@ def test_short_window__names_what_set_it(
     [
         ({}, 1, 1),
         ({"start": "2024-11-01"}, 30, 30),
-        ({"flags": PlanFlags(preview_start="2024-11-01")}, 1, 30),
-        ({"flags": PlanFlags(min_intervals=5)}, 5, 1),
+        ({"flags": GivenFlags(preview_start="2024-11-01")}, 1, 30),
+        ({"flags": GivenFlags(min_intervals=5)}, 5, 1),
     ],
 )
 def test_short_window__only_start_widens_everything(

@@ -12,7 +12,7 @@ import pytest
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import ApplyRequest, FailedAnswer
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals
@@ -58,7 +58,7 @@ def shop(jvm: OneJvm) -> Iterator[Shop]:
 
 
 def apply(jvm: OneJvm, environment: str, *, until: dict[str, Any], **flags: Any) -> ApplyDocument:
-    document = jvm.apply(environment, flags=PlanFlags(**flags), table_diff=False, **until)
+    document = jvm.apply(environment, flags=GivenFlags(**flags), table_diff=False, **until)
     assert document.failure is None
     assert document.result == "applied"
     return document
@@ -66,7 +66,7 @@ def apply(jvm: OneJvm, environment: str, *, until: dict[str, Any], **flags: Any)
 
 def refused(jvm: OneJvm, environment: str, **flags: Any) -> Failure:
     place = jvm._place(environment)
-    ask = ApplyRequest(environment=environment, flags=PlanFlags(**flags), **place)
+    ask = ApplyRequest(environment=environment, flags=GivenFlags(**flags), **place)
     answer = jvm.ask(ask)
     assert isinstance(answer, FailedAnswer)
     assert not any(told.startswith("apply") for told in jvm.progress)
@@ -179,3 +179,32 @@ def test_allow_destructive__permits_a_forward_only_change_of_type(jvm: OneJvm, s
     assert built(document)["shop.orders"] == 2
     (columns,) = jvm.sql("DESCRIBE shop__pr_7.orders")
     assert ["amount", "string", "None"] in columns
+
+
+def test_skip_backfill__makes_an_environment_without_data_and_compares_none(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("10", "15"))
+    shop.edit("models/customers.sql", "grain customer_id", "grain customer_id, owner data")
+
+    document = jvm.apply("pr_8", flags=GivenFlags(skip_backfill=True))
+
+    assert (document.failure, document.result) == (None, "applied")
+    assert built(document) == {}
+    assert {view.view for view in document.views if view.resolves} >= {
+        "shop__pr_8.orders",
+        "shop__pr_8.revenue",
+        "shop__pr_8.top_customers",
+    }
+    (rows,) = jvm.sql("SELECT COUNT(*) FROM shop__pr_8.orders")
+    assert rows == [["0"]]
+    skipped = {diff.model: diff.skipped_because for diff in document.table_diff}
+    assert set(skipped) >= {"shop.orders", "shop.revenue"}
+    assert skipped["shop.orders"] == "It is empty, because the plan skips the backfill."
+    assert not any(diff.compared for diff in document.table_diff)
+
+    again = jvm.apply("pr_8", flags=GivenFlags(skip_backfill=True))
+    assert again.result == "nothing_to_apply"
+    # Who wants the data then asks for another plan.
+    filled = jvm.apply("pr_8", flags=GivenFlags(skip_backfill=False), table_diff=False)
+    assert built(filled)["shop.orders"] == 10

@@ -12,7 +12,7 @@ import pytest
 
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import (
     ApplyRequest,
     CleanupRequest,
@@ -111,7 +111,7 @@ def test_worker__that_is_asked_for_it__opens_nothing(
             workplace=bench.workplace,
             owner=Owner(name="octo/shop", pr_number=pull),
             environment=name,
-            **({} if activity == "cleanup" else {"flags": PlanFlags()}),
+            **({} if activity == "cleanup" else {"flags": GivenFlags()}),
         )
         answered_by = getattr(bench, activity)
         return answered_by(request, *([None] if activity == "review" else []))

@@ -117,11 +117,23 @@ def run(**changes: Any) -> WorkflowRunEvent:
 
 def group(action: str = "checks_requested", number: int | None = 7) -> MergeGroupEvent:
     return MergeGroupEvent(
-        action=action, repository="octo/flights", head_sha=HEAD, base_sha=BASE, number=number
+        action=action,
+        repository="octo/flights",
+        head_sha=HEAD,
+        base_sha=BASE,
+        number=number,
+        base_ref="main",
     )
 
 
-SAME = Review(number=7, head_sha=HEAD, base_sha=BASE, merge_sha=MERGE)
+SAME = Review(
+    number=7,
+    head_sha=HEAD,
+    base_sha=BASE,
+    merge_sha=MERGE,
+    head_ref="more-delays",
+    base_ref="main",
+)
 POSTED = PostForkReport(
     run_id=5,
     head_sha=HEAD,
@@ -270,13 +282,27 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
         "merge queue",
         group(),
         JobRequest(),
-        Review(number=7, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD, comment=False),
+        Review(
+            number=7,
+            head_sha=HEAD,
+            base_sha=BASE,
+            merge_sha=HEAD,
+            base_ref="main",
+            comment=False,
+        ),
     ),
     (
         "merge queue of a number unknown",
         group(number=None),
         JobRequest(mode="review"),
-        Review(number=None, head_sha=HEAD, base_sha=BASE, merge_sha=HEAD, comment=False),
+        Review(
+            number=None,
+            head_sha=HEAD,
+            base_sha=BASE,
+            merge_sha=HEAD,
+            base_ref="main",
+            comment=False,
+        ),
     ),
 ]
 

@@ -10,7 +10,7 @@ import pytest
 import ci_bot
 from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts import messages
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import ApplyRequest, Owner, Workplace
 from ci_bot.errors import BadInput
 
@@ -57,7 +57,7 @@ def test_checked__a_value_that_does_not_fit__is_bad_input(
 
 def test_checked__also_where_a_part_of_the_question_is_made() -> None:
     with pytest.raises(BadInput, match="min-intervals"), checked():
-        ask(flags=PlanFlags(min_intervals=-1))
+        ask(flags=GivenFlags(min_intervals=-1))
 
 
 def test_checked__says_all_that_is_wrong_at_once() -> None:

@@ -242,12 +242,14 @@ def test_parse_event__merge_group_names_the_pull_request_in_its_ref() -> None:
         head_sha=HEAD,
         base_sha=BASE,
         number=104,
+        base_ref="main",
     )
     other = copy.deepcopy(MERGE_GROUP)
     other["merge_group"]["head_ref"] = "refs/heads/main"  # type: ignore[index]
+    del other["merge_group"]["base_ref"]  # type: ignore[attr-defined]
     unnamed = parse_event("merge_group", other)
     assert isinstance(unnamed, MergeGroupEvent)
-    assert unnamed.number is None
+    assert (unnamed.number, unnamed.base_ref) == (None, None)
 
 
 def test_parse_event__schedule_needs_nothing() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.terminal.local import review_locally
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.errors import BadInput
 from ci_bot.machine import of_this_process
 
@@ -23,6 +24,9 @@ def test_base_branch__without_a_base_says_which_option_names_it(tmp_path: Path) 
             environment="dev",
             baseline="base-branch",
             base_ref=None,
+            flags=GivenFlags(),
+            start=None,
+            end=None,
             python_path=(),
             worker_env="",
             timeout_minutes=1,

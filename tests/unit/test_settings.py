@@ -185,5 +185,5 @@ def test_inputs__of_any_text__are_read_or_refused(inputs: dict[str, str]) -> Non
         assert any(f"`{name}`" in error.message for name in inputs)
         assert error.reason_code == "bad_input"
     else:
-        assert read_.inputs.environment_prefix.islower()
+        assert read_.prefix.islower()
         assert read_.inputs.timeout_minutes >= 1

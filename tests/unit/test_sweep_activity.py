@@ -144,6 +144,40 @@ def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
     assert sweeping.exit_code(swept) == 0
 
 
+def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
+    """The ledger knows them; whether another workflow sweeps them, it does not."""
+    worker = Worker(
+        [
+            found(1),
+            found(11, environment="old_11"),
+            found(12, environment="old_12"),
+            found(13, environment="old_13"),
+            found(14, environment="old_15"),
+        ]
+    )
+    asked: list[Collection[int]] = []
+
+    def states(numbers: Collection[int]) -> Mapping[int, PullState]:
+        asked.append(sorted(numbers))
+        return {1: OPEN, 11: CLOSED, 12: OPEN, 13: UNKNOWN}
+
+    swept = run(worker, states)
+    assert asked == [[1, 11, 12, 13]]
+    assert worker.removed == []
+    assert {row.environment: row.standing for row in swept.rows} == {
+        "pr_1": "open",
+        "old_11": "other_prefix",
+        "old_12": "open",
+        "old_13": "unknown",
+        "old_15": "odd_record",
+    }
+    assert not swept.left
+    assert sweeping.exit_code(swept) == 0
+    shown = render_sweep(swept.report(), make_context())
+    assert "is closed, and it was made under another prefix" in shown
+    assert "made under another prefix" in sweep_to_terminal(swept.report())
+
+
 ENVIRONMENTS = st.builds(
     FoundEnvironment,
     environment=st.one_of(

@@ -12,6 +12,7 @@ from ci_bot.bot.comment.text import shell_commands, words
 from ci_bot.bot.comment.text.advice import recommendations
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
+from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
 from ci_bot.contracts.documents.plan import Backfill, Change, Cost, Gap, Restatement
 from ci_bot.contracts.documents.report import Report, Risk
@@ -250,7 +251,20 @@ class ReviewView:
     def short_window(self) -> str | None:
         """Why the environment gets less history; None where it gets all."""
         window = self.report.short_window
-        return short_window(window, self.report.environment) if window else None
+        if window is None:
+            return None
+        return short_window(window, self.report.environment, self.report.options)
+
+    @property
+    def options(self) -> str | None:
+        """The plan's options that somebody has said, and who did."""
+        return options_sentence(self.report.options)
+
+    @property
+    def skips_backfill(self) -> bool:
+        """Whether the plan builds no data on purpose."""
+        option = said(self.report.options, "skip-backfill")
+        return option is not None and option.value == "true"
 
     @cached_property
     def recommendations(self) -> list[str]:

@@ -14,7 +14,12 @@ from ci_bot.bot.decision import Limits, diff_risks
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
 from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
-from ci_bot.bot.pull_request.own_review import confirmed, other_plan, review_again
+from ci_bot.bot.pull_request.own_review import (
+    commits_of,
+    confirmed,
+    other_plan,
+    review_again,
+)
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, Render
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.pull_request.review import checked_out, flags_of
@@ -24,8 +29,10 @@ from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.documents.comment import Marker, apply_phase, review_phase
+from ci_bot.contracts.documents.plan_options import selects_by_git
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 from ci_bot.contracts.environment import EnvironmentName
@@ -239,9 +246,12 @@ def _apply(
             publisher.try_post("cancelled", MarkerFacts.of(marker), render)
 
     client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
-    prefix = settings.inputs.environment_prefix
+    prefix = settings.prefix
     environment = EnvironmentName.of(prefix, activity.number)
+    flags = flags_of(settings.inputs)
     try:
+        commits = commits_of(pull, client)
+        changed = reviewing.changed_by(client.git, commits) if selects_by_git(flags) else None
         return applying.apply(
             client,
             environment=environment,
@@ -255,7 +265,10 @@ def _apply(
             plan_id=marker.plan,
             reviewed=own.identity,
             window=marker.window,
-            flags=flags_of(settings.inputs),
+            flags=flags,
+            head_branch=commits.head_branch,
+            base_names=commits.base_names(),
+            changed_files=changed.paths if changed is not None else None,
             table_diff=settings.inputs.table_diff,
         )
     except Cancelled:

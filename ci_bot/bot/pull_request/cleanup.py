@@ -19,7 +19,7 @@ from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
-from ci_bot.contracts.environment import EnvironmentName
+from ci_bot.contracts.environment import EnvironmentName, prefix_in
 from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
 
 
@@ -69,23 +69,47 @@ def remove(
     Args:
         merged: Whether it was merged; None where it is open or nobody knows.
     """
-    publisher.look()
-    prefix = settings.inputs.environment_prefix
-    document = _document(
-        client,
-        environment=EnvironmentName.of(prefix, number),
-        environment_prefix=prefix,
-        owner=owner(
-            settings.runner.repository,
-            number=number,
-            head_sha=head_sha,
-            run=str(settings.runner.run_id),
-        ),
-        reclaim=settings.inputs.reclaim,
-        merged=merged,
-    )
+    marker = publisher.look()
     publisher.template = replace(publisher.template, merged=merged)
-    return publish(document, publisher)
+    documents = [
+        _document(
+            client,
+            environment=EnvironmentName.of(prefix, number),
+            environment_prefix=prefix,
+            owner=owner(
+                settings.runner.repository,
+                number=number,
+                head_sha=head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            reclaim=settings.inputs.reclaim,
+            merged=merged,
+        )
+        for prefix in _prefixes(settings, marker, number)
+    ]
+    return max(publish(document, publisher) for document in _worth_telling(documents))
+
+
+def _prefixes(settings: Settings, marker: Marker | None, number: int) -> list[str]:
+    """What this pull request's environment may be called: the prefix can be another one by now.
+
+    The comment names the one that was planned last. That proves nothing: the worker removes what
+    the ledger records for this repository, whatever it is called.
+    """
+    earlier = prefix_in(marker.env, number) if marker is not None else None
+    return list(dict.fromkeys(prefix for prefix in (earlier, settings.prefix) if prefix))
+
+
+def _worth_telling(documents: list[CleanupDocument]) -> list[CleanupDocument]:
+    """The last is what had to be done; of a name from the comment only what became of something."""
+    *earlier, own = documents
+    found = [
+        item
+        for item in earlier
+        if item.result in ("removed", "incomplete")
+        and (item.failure is None or item.failure != own.failure)
+    ]
+    return found if found and own.result == "nothing_to_do" else [*found, own]
 
 
 def give_up(error: BotError, activity: job.Cleanup, publisher: Publisher) -> int:
@@ -159,6 +183,7 @@ def _document(client: WorkerClient, **wanted: Any) -> CleanupDocument:
 
 def publish(document: CleanupDocument, publisher: Publisher) -> int:
     """Files, summary and outputs, then the tombstone."""
+    publisher.template = replace(publisher.template, environment=document.environment)
     done = document.result in ("removed", "nothing_to_do")
     phase: Phase = "closed" if done else "cleanup_failed"
     before = publisher.before()

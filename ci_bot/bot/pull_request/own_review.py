@@ -52,18 +52,16 @@ def review_again(
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
     inputs, window = settings.inputs, marker.window
-    parents = checked_out(client)
     options = reviewing.ReviewOptions(
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
-        commits=reviewing.Commits(
-            head=pull.head_sha, base=parents[0] if parents else None, merge=client.git.head()
-        ),
+        commits=commits_of(pull, client),
         baseline="state",
         flags=flags_of(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
         start=window.start if window else None,
         end=window.end if window else None,
+        pinned=True,
         execution_time=window.execution_time if window else None,
         limits=Limits(
             max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
@@ -84,6 +82,18 @@ def review_again(
             gateway=client.gateway,
             planned_at=now,
         )
+
+
+def commits_of(pull: PullRequest, client: WorkerClient) -> reviewing.Commits:
+    """What is checked out, which the gate has found to be the pull request's merge commit."""
+    parents = checked_out(client)
+    return reviewing.Commits(
+        head=pull.head_sha,
+        base=parents[0] if parents else None,
+        merge=client.git.head(),
+        head_branch=pull.head_ref,
+        base_branch=pull.base_ref,
+    )
 
 
 def confirmed(marker: Marker, own: Report) -> Marker:

@@ -293,7 +293,7 @@ def template(settings: Settings, number: int | None, machine: Machine) -> Commen
     runner = settings.runner
     return CommentContext(
         project=project_key(settings),
-        environment=EnvironmentName.of(settings.inputs.environment_prefix, number or 0),
+        environment=EnvironmentName.of(settings.prefix, number or 0),
         now=machine.timestamp(),
         phase="planning",
         repository=runner.repository,

@@ -18,17 +18,20 @@ from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.documents.comment import Marker, review_phase
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import BotError, Cancelled, Refused
 
 
-def flags_of(inputs: Inputs) -> PlanFlags:
+def flags_of(inputs: Inputs) -> GivenFlags:
     """The plan's options among the action's inputs."""
-    return PlanFlags(
+    return GivenFlags(
         forward_only=inputs.forward_only,
+        include_unmodified=inputs.include_unmodified,
+        skip_backfill=inputs.skip_backfill,
         min_intervals=inputs.min_intervals,
         preview_start=inputs.preview_start,
+        preview_min_intervals=inputs.preview_min_intervals,
         select_models=sorted(inputs.select_model),
         restate_models=sorted(inputs.restate_model),
         allow_destructive=sorted(inputs.allow_destructive),
@@ -53,6 +56,8 @@ def review(
         pull = needed(github).get_pull(activity.number, settle=True)
         check_dispatched(pull, checked_out(client))
     commits = commits_of(activity, pull, client)
+    if commits.head_branch is None:
+        commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
     before = publisher.look()
     if publisher.sticky is not None:
         publisher.template = replace(publisher.template, new_head=commits.head)
@@ -124,7 +129,30 @@ def commits_of(
     if merge is not None and client.git.has(merge):
         parents = client.git.parents(merge)
         base = parents[0] if parents else base
-    return reviewing.Commits(head=head, base=base, merge=merge)
+    return reviewing.Commits(
+        head=head,
+        base=base,
+        merge=merge,
+        head_branch=activity.head_ref or (pull.head_ref if pull else None),
+        base_branch=activity.base_ref or (pull.base_ref if pull else None),
+    )
+
+
+def _queued_branch(activity: job.Review, publisher: Publisher, github: GitHub | None) -> str | None:
+    """The branch of a pull request in the merge queue, whose event names the queue's own branch."""
+    if activity.number is None or github is None:
+        return None
+    try:
+        return github.get_pull(activity.number).head_ref
+    except Cancelled:
+        raise
+    except BotError as error:
+        publisher.warn(
+            "The pull request's branch is not known, so a name that makes plans forward-only is "
+            "not seen",
+            error,
+        )
+        return None
 
 
 def make_report(

@@ -19,6 +19,7 @@ from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions, SweptEnvironment
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
+from ci_bot.contracts.environment import prefix_in
 
 # GitHub shows ten annotations of a step; the summary has them all.
 _MOST_WARNINGS = 9
@@ -49,7 +50,7 @@ def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github
         client,
         SweepOptions(
             owner=settings.runner.repository,
-            environment_prefix=inputs.environment_prefix,
+            environment_prefix=settings.prefix,
             reclaim=inputs.reclaim,
             max_deletions=inputs.max_deletions,
             run=str(settings.runner.run_id),
@@ -80,12 +81,28 @@ def publish(swept: sweeping.Swept, publisher: Publisher) -> int:
             "GitHub does not say whether the pull requests of these environments are open, so they "
             f"stay: {', '.join(unknown[:20])}."
         )
+    _tell_of_other_prefixes(swept, publisher)
     for row in swept.told:
         if row.number is None or row.document is None:
             continue
         if not _show(row, row.document, publisher_for(publisher, row.number)):
             break  # GitHub does not answer any more, and each further try would wait as long
     return code
+
+
+def _tell_of_other_prefixes(swept: sweeping.Swept, publisher: Publisher) -> None:
+    """What was made before the prefix was another one is found by no cleanup any more."""
+    by_prefix: dict[str, list[str]] = {}
+    for row in swept.rows:
+        if row.standing == "other_prefix":
+            prefix = prefix_in(row.environment, row.number or 0) or ""
+            by_prefix.setdefault(prefix, []).append(row.environment)
+    for prefix, names in by_prefix.items():
+        publisher.commands.warning(
+            f"These environments of closed pull requests were made under another prefix than "
+            f"`{publisher.settings.prefix}`: {', '.join(names[:20])}. A sweep with "
+            f"`environment-prefix: {prefix}` removes them."
+        )
 
 
 def _outputs(swept: sweeping.Swept, publisher: Publisher, code: int) -> None:

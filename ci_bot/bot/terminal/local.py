@@ -26,13 +26,15 @@ from ci_bot.bot.worker_calls.client import (
     relative_projects,
     run_owner,
 )
+from ci_bot.bot.worker_calls.prefix import prefix_here, told
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.machine import Machine
@@ -48,6 +50,9 @@ def review_locally(
     environment: str,
     baseline: BaselineChoice,
     base_ref: str | None,
+    flags: GivenFlags,
+    start: str | None,
+    end: str | None,
     python_path: tuple[str, ...],
     worker_env: str,
     timeout_minutes: int,
@@ -74,6 +79,9 @@ def review_locally(
                 owner=owner(run_owner(None, origin_of(client))),
                 commits=commits,
                 baseline=baseline,
+                flags=flags,
+                start=start,
+                end=end,
                 python_path=tuple(client.python_path),
             ),
             planned_at=machine.timestamp(),
@@ -97,14 +105,9 @@ def apply_locally(
     gateway: str | None,
     environment: str,
     plan_id: str | None,
-    restate_models: tuple[str, ...],
+    flags: GivenFlags,
     start: str | None,
     end: str | None,
-    min_intervals: int,
-    select_models: tuple[str, ...],
-    forward_only: bool,
-    include_unmodified: bool,
-    allow_destructive: tuple[str, ...],
     python_path: tuple[str, ...],
     claim: bool,
     worker_env: str,
@@ -123,16 +126,10 @@ def apply_locally(
             owner=owner(run_owner(None, origin_of(client))),
             claim=claim,
             plan_id=plan_id,
-            flags=PlanFlags(
-                forward_only=forward_only,
-                include_unmodified=include_unmodified,
-                min_intervals=min_intervals,
-                select_models=list(select_models),
-                restate_models=list(restate_models),
-                allow_destructive=list(allow_destructive),
-            ),
+            flags=flags,
             start=start,
             end=end,
+            head_branch=branch_of(client),
         )
         raise_bad_input(document.failure)
         context = _context(machine, client, environment, apply_phase(document.result))
@@ -150,7 +147,7 @@ def cleanup_locally(
     projects: tuple[str, ...],
     gateway: str | None,
     environment: str,
-    environment_prefix: str,
+    environment_prefix: str | None,
     reclaim: str,
     merged: bool | None,
     python_path: tuple[str, ...],
@@ -168,7 +165,7 @@ def cleanup_locally(
         document = cleaning.cleanup(
             client,
             environment=environment,
-            environment_prefix=environment_prefix,
+            environment_prefix=local_prefix(client, machine, environment_prefix),
             owner=owner(run_owner(None, origin_of(client))),
             reclaim=reclaim,
             merged=merged,
@@ -219,13 +216,31 @@ def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commi
             ) from error
         return reviewing.Commits()
     base = client.git.resolve(base_ref) if base_ref else None
-    return reviewing.Commits(head=head, base=base)
+    return reviewing.Commits(head=head, base=base, head_branch=branch_of(client))
 
 
 def origin_of(client: WorkerClient) -> str | None:
     """The URL of the repository's origin, None outside of a repository."""
     try:
         return client.git.origin()
+    except BotError:
+        return None
+
+
+def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> str:
+    """What environments of pull requests are called: as the option says, else as the project."""
+    if given is not None:
+        return given
+    found = prefix_here(client)
+    if warning := told(found):
+        print(warning, file=machine.log)
+    return found.prefix or DEFAULT_PREFIX
+
+
+def branch_of(client: WorkerClient) -> str | None:
+    """The branch that is checked out, None outside of a repository."""
+    try:
+        return client.git.branch()
     except BotError:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.report_files import Format
 from ci_bot.bot.terminal.doctor_text import doctor_to_terminal
-from ci_bot.bot.terminal.local import local_client, origin_of
+from ci_bot.bot.terminal.local import local_client, local_prefix, origin_of
 from ci_bot.bot.worker_calls import doctor as examining
 from ci_bot.bot.worker_calls.client import run_owner
 from ci_bot.machine import Machine
@@ -24,7 +24,11 @@ def doctor_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = examining.doctor(client, owner_name=run_owner(None, origin_of(client)))
+        document = examining.doctor(
+            client,
+            owner_name=run_owner(None, origin_of(client)),
+            environment_prefix=local_prefix(client, machine, None),
+        )
     if form == "json":
         text = document.to_json(indent=2)
     else:

@@ -6,7 +6,7 @@ from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.http.trust import trusted
 from ci_bot.bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.bot.github.patience import time_for_github
-from ci_bot.bot.terminal.local import local_client, origin_of
+from ci_bot.bot.terminal.local import local_client, local_prefix, origin_of
 from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
@@ -18,7 +18,7 @@ def sweep_locally(
     *,
     projects: tuple[str, ...],
     gateway: str | None,
-    environment_prefix: str,
+    environment_prefix: str | None,
     dry_run: bool,
     max_deletions: int,
     python_path: tuple[str, ...],
@@ -52,7 +52,7 @@ def sweep_locally(
             client,
             SweepOptions(
                 owner=repository,
-                environment_prefix=environment_prefix,
+                environment_prefix=local_prefix(client, machine, environment_prefix),
                 max_deletions=max_deletions,
                 dry_run=dry_run,
             ),

@@ -90,7 +90,9 @@ def _review(page: Page, view: ReviewView) -> None:
     plan = f"{short(report.plan_id)}, " if report.plan_id else ""
     page.fact("Plan", f"{plan}{_BASELINES[report.baseline]}, {words.duration(view.seconds)}")
     page.fact("Changes", _changes(view))
-    page.fact("Backfill", _work(view.planned))
+    page.fact("Options", view.options)
+    skipped = "none, on purpose (skip-backfill): new tables stay empty"
+    page.fact("Backfill", skipped if view.skips_backfill else _work(view.planned))
     page.fact("Window", view.short_window)
     page.fact("Compute", cost_words(report.cost))
     if view.prod_cost is not None:

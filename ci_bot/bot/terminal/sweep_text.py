@@ -14,6 +14,7 @@ _STAYS = {
     "pinned": "pinned in the project's configuration",
     "not_recorded": "not recorded by this action",
     "odd_record": "its record contradicts its name",
+    "other_prefix": "made under another prefix, which a sweep of its own has to name",
 }
 
 

@@ -128,6 +128,7 @@ class MergeGroupEvent:
     head_sha: str
     base_sha: str
     number: int | None
+    base_ref: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +280,12 @@ def _merge_group(root: Node, _: str | None) -> MergeGroupEvent:
         head_sha=group.child("head_sha").sha(),
         base_sha=group.child("base_sha").sha(),
         number=int(queued[1]) or None if queued else None,
+        base_ref=_branch(group.optional("base_ref", Node.name)),
     )
+
+
+def _branch(ref: str | None) -> str | None:
+    return None if ref is None else ref.removeprefix("refs/heads/")
 
 
 _PARSERS: dict[str, Callable[[Node, str | None], Event]] = {

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from ci_bot.bot import values
 from ci_bot.bot.trigger.job import MODES, Mode
 from ci_bot.bot.values import FailOn
+from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.errors import BadInput
 
 BaselineInput = Literal["auto", "state", "base-branch"]
@@ -45,7 +46,7 @@ class Inputs:
     project: tuple[str, ...] = _input((".",), values.lines)
     gateway: str | None = _input(None, values.text)
     mode: Mode = _input("auto", values.one_of(*MODES))
-    environment_prefix: str = _input("pr", values.environment_prefix)
+    environment_prefix: str | None = _input(None, values.environment_prefix)
     baseline: BaselineInput = _input("auto", values.one_of("auto", "state", "base-branch"))
     requirements: str | None = _input(None, values.text)
     python_path: tuple[str, ...] = _input((), values.lines)
@@ -54,9 +55,12 @@ class Inputs:
     restate_model: tuple[str, ...] = _input((), values.names)
     start: str | None = _input(None, values.text)
     end: str | None = _input(None, values.text)
-    min_intervals: int = _input(0, values.intervals)
+    min_intervals: int | None = _input(None, values.intervals)
     preview_start: str | None = _input(None, values.text)
-    forward_only: bool = _input(False, values.flag)
+    preview_min_intervals: int | None = _input(None, values.intervals)
+    skip_backfill: bool | None = _input(None, values.flag)
+    include_unmodified: bool | None = _input(None, values.flag)
+    forward_only: bool | None = _input(None, values.flag)
     allow_destructive: tuple[str, ...] = _input((), values.names)
     override_reason: str | None = _input(None, values.text)
     plan_id: str | None = _input(None, values.plan_id)
@@ -105,8 +109,15 @@ class Runner:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
+    """What a run was given.
+
+    `prefix` is what its environments are called before `_<number>`: the input's, else the
+    default, until it is known what the base branch says.
+    """
+
     inputs: Inputs
     runner: Runner
+    prefix: str = DEFAULT_PREFIX
 
 
 def from_environ(environ: Mapping[str, str]) -> Settings:
@@ -124,7 +135,8 @@ def from_environ(environ: Mapping[str, str]) -> Settings:
             hint="Correct the inputs in the workflow. Nothing was touched.",
             reason_code="bad_input",
         )
-    return Settings(inputs=inputs, runner=runner)
+    prefix = inputs.environment_prefix or DEFAULT_PREFIX
+    return Settings(inputs=inputs, runner=runner, prefix=prefix)
 
 
 def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:

@@ -72,7 +72,7 @@ class JobRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """Explain a pull request. The shas are None where only its number is known.
+    """Explain a pull request. Shas and branches are None where only its number is known.
 
     `untrusted` says in a sentence why there are no secrets and no comment; None where there are.
     `comment` is whether the report may be written to the pull request.
@@ -82,6 +82,8 @@ class Review:
     head_sha: str | None = None
     base_sha: str | None = None
     merge_sha: str | None = None
+    head_ref: str | None = None
+    base_ref: str | None = None
     untrusted: str | None = None
     comment: bool = True
 
@@ -226,6 +228,8 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         head_sha=event.head_sha,
         base_sha=event.base_sha,
         merge_sha=event.merge_sha,
+        head_ref=event.head_ref,
+        base_ref=event.base_ref,
         untrusted=_why_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
         comment=event.has_secrets,
     )
@@ -319,6 +323,7 @@ def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
         head_sha=event.head_sha,
         base_sha=event.base_sha,
         merge_sha=event.head_sha,
+        base_ref=event.base_ref,
         comment=False,
     )
 

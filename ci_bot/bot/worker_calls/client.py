@@ -147,6 +147,11 @@ class WorkerClient:
         )
 
     @property
+    def checkout(self) -> Path:
+        """The repository's root as it was given: in the container the worker has a copy of it."""
+        return self._options.checkout
+
+    @property
     def project_directories(self) -> list[str]:
         """The projects' directories as the worker sees them."""
         return [str(self._workspace.repository / path) for path in self.projects]

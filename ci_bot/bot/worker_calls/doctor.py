@@ -7,17 +7,23 @@ from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import ProjectCheck
+from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.contracts.messages import DoctorRequest
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED
 
 
-def doctor(client: WorkerClient, *, owner_name: str) -> DoctorDocument:
+def doctor(
+    client: WorkerClient, *, owner_name: str, environment_prefix: str = DEFAULT_PREFIX
+) -> DoctorDocument:
     """What the worker found. A worker that does not even start is a finding, too.
 
     Raises:
         WorkerFailed: it gave no answer.
     """
-    answer = client.doctor(client.request(DoctorRequest, owner=owner(owner_name)))
+    request = client.request(
+        DoctorRequest, owner=owner(owner_name), environment_prefix=environment_prefix
+    )
+    answer = client.doctor(request)
     return answer if isinstance(answer, DoctorDocument) else failed_document(answer)
 
 

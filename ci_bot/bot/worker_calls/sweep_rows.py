@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ci_bot.bot.github.port import PullState
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import FoundEnvironment, Standing, SweepRow
-from ci_bot.contracts.environment import number_of
+from ci_bot.contracts.environment import number_of, prefix_in
 
 AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
 
@@ -128,7 +128,8 @@ def sort_out(
 ) -> list[SweptEnvironment]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
     rows = [_by_itself(item, options) for item in found]
-    numbers = {row.number for row in rows if row.goes and row.number is not None}
+    asked = [row for row in rows if row.goes or row.standing == "other_prefix"]
+    numbers = {row.number for row in asked if row.number is not None}
     states = ask_states(numbers) if numbers else {}
     return [_by_state(row, states) for row in rows]
 
@@ -137,7 +138,10 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironme
     """`remove` and `tables` here mean: to be asked about."""
     number = number_of(found.environment, options.environment_prefix)
     standing: Standing = "remove"
-    if number is None:
+    recorded = found.pr_number or 0
+    if number is None and found.owner is not None and prefix_in(found.environment, recorded):
+        standing, number = "other_prefix", recorded
+    elif number is None:
         standing = "odd_record"
     elif found.owner is None:
         standing = "not_recorded"
@@ -151,7 +155,7 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironme
 
 
 def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
-    if not row.goes or row.number is None:
+    if not (row.goes or row.standing == "other_prefix") or row.number is None:
         return row
     state = states.get(row.number, PullState(state="unknown"))
     if state.state == "closed":

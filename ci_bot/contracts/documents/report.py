@@ -36,6 +36,7 @@ from ci_bot.contracts.documents.plan import (
     Stage,
 )
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
+from ci_bot.contracts.documents.plan_options import PlanOption
 
 Baseline = Literal["state", "base-branch", "empty"]
 
@@ -83,6 +84,9 @@ class ReviewFacts(Contract):
     short_window: ShortWindow | None = Field(
         default=None, description="Why the environment gets less history; null where it does not."
     )
+    options: list[PlanOption] = Field(
+        default_factory=list, description="The plan's options that somebody has said."
+    )
     environment_now: Line | None = Field(
         default=None, description="How the plan differs from what the environment holds now."
     )
@@ -126,6 +130,10 @@ class Report(Contract):
     stages: list[Stage]
     lineage: Lineage
     short_window: ShortWindow | None = None
+    options: list[PlanOption] = Field(
+        default_factory=list,
+        description="The plan's options that an input or the project says; all others are default.",
+    )
     environment_now: Line | None
     state_failure: Failure | None = Field(
         default=None,

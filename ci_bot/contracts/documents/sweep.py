@@ -32,6 +32,7 @@ Standing = Literal[
     "pinned",
     "not_recorded",  # a name like ours, without a record of ours
     "odd_record",  # a record of ours that contradicts its own name
+    "other_prefix",  # recorded for this repository, its pull request closed, by another prefix
 ]
 
 

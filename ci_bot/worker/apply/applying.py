@@ -22,12 +22,13 @@ from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.proof import Proof
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
-from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan import describe, planning, requested
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject
+from ci_bot.worker.project.plan_settings import plan_settings
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.ledger import Ledger
@@ -102,6 +103,9 @@ class _Run:
         self.opened = opened
         self.context = opened.context
         self.names = Names(self.context.default_catalog, self.context.default_dialect)
+        self.options = requested.options_of(
+            self.context, request, plan_settings(self.context.configs)
+        )
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
         self.hold = Hold(opened.context, request.environment, request.owner, stopped=ports.stop)
@@ -198,14 +202,7 @@ class _Run:
         return row is not None and row.phase == "applied" and row.plan_id == self.report.plan_id
 
     def _plan(self, window: Any) -> Planned | None:
-        request = self.request
-        plan_request = PlanRequest(
-            environment=request.environment,
-            flags=request.flags,
-            start=request.start,
-            end=request.end,
-            window=window,
-        )
+        plan_request = PlanRequest.of(self.request.environment, self.options, window=window)
         with self.ports.clock.phase("plan"):
             planned = planning.plan_against_prod(self.context, plan_request)
         if planned is not None:

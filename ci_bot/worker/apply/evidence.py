@@ -190,6 +190,8 @@ def _candidates(
             unavailable = "The model is new: prod has nothing to compare it with."
         elif planned.shares_prod_table(changed[name]):
             unavailable = "Only metadata changed: both sides read the same table."
+        elif planned.plan.skip_backfill and not counts.get(name):
+            unavailable = "It is empty, because the plan skips the backfill."
         found.append(
             Candidate(
                 DiffSpec(

@@ -22,7 +22,7 @@ from ci_bot.contracts.documents.sweep import (
     SweepDocument,
     SweepTarget,
 )
-from ci_bot.contracts.environment import number_of
+from ci_bot.contracts.environment import number_of, prefix_in
 from ci_bot.contracts.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.errors import EXIT_REFUSED, BadInput
 from ci_bot.worker import compat
@@ -70,7 +70,8 @@ def answer(
 
 
 def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
-    """Everything called `<prefix>_<number>` in ledger and state. Read-only, Spark stays asleep.
+    """Everything called `<prefix>_<number>` in ledger and state, and what the ledger records for
+    this repository under another prefix. Read-only, Spark stays asleep.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used; see `project`.
@@ -86,7 +87,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
         found: list[FoundEnvironment] = []
         if state is not None:
             try:
-                found = _found(state, context.pinned_environments, request.environment_prefix)
+                found = _found(state, context.pinned_environments, request)
             finally:
                 state.close()
     return EnvironmentList(
@@ -97,21 +98,24 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     )
 
 
-def _found(state: StateSync, pinned: Any, prefix: str) -> list[FoundEnvironment]:
-    records = {
-        str(item.name): item.expiration_ts
-        for item in state.get_environments_summary()
-        if number_of(str(item.name), prefix)
-    }
-    rows = {
+def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnvironment]:
+    prefix = request.environment_prefix
+    recorded = Ledger(compat.state_adapter_of(state)).all()
+    expires = {str(item.name): item.expiration_ts for item in state.get_environments_summary()}
+    rows = {row.environment: row for row in recorded if number_of(row.environment, prefix)}
+    rows |= {
         row.environment: row
-        for row in Ledger(compat.state_adapter_of(state)).all()
-        if number_of(row.environment, prefix)
+        for row in recorded
+        if row.owner == request.owner.name
+        and row.phase != "removed"
+        and row.environment not in rows
+        and prefix_in(row.environment, row.pr_number or 0)
     }
+    records = {name: at for name, at in expires.items() if number_of(name, prefix) or name in rows}
     found = []
     for name in sorted(records.keys() | rows.keys()):
-        row, expires = rows.get(name), records.get(name)
-        if name in records and not ownership.stands_for(row, expires):
+        row, expires_at = rows.get(name), records.get(name)
+        if name in records and not ownership.stands_for(row, expires_at):
             row = None  # it is about one that is gone, and this one is somebody's
         found.append(
             FoundEnvironment(
@@ -122,7 +126,7 @@ def _found(state: StateSync, pinned: Any, prefix: str) -> list[FoundEnvironment]
                 in_state=name in records,
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
-                expires_at=times.iso(expires) if expires is not None else None,
+                expires_at=times.iso(expires_at) if expires_at is not None else None,
                 **_tables(row if name not in records else None),
             )
         )

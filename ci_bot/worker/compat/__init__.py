@@ -6,6 +6,7 @@ against the installed version, so that an upgrade that moves an internal fails t
 
 from __future__ import annotations
 
+from ci_bot.worker.compat.bundled_bot import known_bot_settings, written_bot_settings
 from ci_bot.worker.compat.configuration import (
     analytics_off,
     default_catalog,
@@ -40,11 +41,13 @@ from ci_bot.worker.compat.planner import (
     inherits_intervals,
     keep_model_caps,
     note_refused_models,
+    plan_builder,
     plan_evaluator,
     plan_models_to_backfill,
     previews_forward_only,
     prod_interval_ends,
 )
+from ci_bot.worker.compat.selection import select_by_changed_files
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
     ListingSparkAdapter,
@@ -105,6 +108,7 @@ __all__ = [
     "inherits_intervals",
     "judge_macro_code",
     "keep_model_caps",
+    "known_bot_settings",
     "load_error",
     "lock_environments",
     "make_spark_lazy",
@@ -114,6 +118,7 @@ __all__ = [
     "new_state_sync",
     "note_refused_models",
     "open_duckdb_read_only",
+    "plan_builder",
     "plan_evaluator",
     "plan_models_to_backfill",
     "prepare_configs",
@@ -125,6 +130,7 @@ __all__ = [
     "rendered_environment_statements",
     "rendered_statement",
     "scan_packages_once",
+    "select_by_changed_files",
     "set_known_catalog",
     "state_adapter",
     "state_adapter_of",
@@ -135,4 +141,5 @@ __all__ = [
     "table_clauses",
     "throwaway_state",
     "throwaway_state_again",
+    "written_bot_settings",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import sqlmesh
 from sqlmesh.core.console import Console
 from sqlmesh.core.context import Context
 from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
@@ -19,6 +21,27 @@ from sqlmesh.core.snapshot import (
     SnapshotId,
 )
 from sqlmesh.utils.errors import NodeAuditsErrors
+
+from ci_bot.errors import BadInput
+
+
+def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
+    """SQLMesh's plan builder with these options; None is not handed on.
+
+    Older versions do not have all of them. (`Context.plan_builder`)
+
+    Raises:
+        BadInput: one was asked for that the installed version does not know.
+    """
+    asked = {name: value for name, value in options.items() if value is not None}
+    unknown = sorted(asked.keys() - inspect.signature(context.plan_builder).parameters.keys())
+    if unknown:
+        named = ", ".join(f"`{name.replace('_', '-')}`" for name in unknown)
+        raise BadInput(
+            f"SQLMesh {sqlmesh.__version__} does not know {named}.",
+            hint="Leave it out, or pin a newer version in `requirements`.",
+        )
+    return context.plan_builder(environment, **asked)
 
 
 def prod_interval_ends(context: Context) -> dict[str, datetime]:

@@ -21,7 +21,7 @@ from ci_bot.contracts.places import Places
 from ci_bot.errors import BotError
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
-from ci_bot.worker.doctor import spark_checks, state_checks
+from ci_bot.worker.doctor import bundled_bot, spark_checks, state_checks
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import checks, opening, validation
 from ci_bot.worker.project.configuring import configure, new_context
@@ -72,6 +72,7 @@ class _Doctor:
         if configured:
             self._check("directories", self._directories)
             self._check("suffix target", self._suffix_target)
+            self._check("cicd_bot", self._bundled_bot)
             self._check("connection", self._connection)
             try:
                 if self._check("state", self._state):
@@ -146,6 +147,10 @@ class _Doctor:
         found = validation.suffix_target(self.context)
         if found is not None:
             self._add(found)
+
+    def _bundled_bot(self) -> None:
+        for line in bundled_bot.lines(self.context, self.place.projects[0]):
+            self._add(line)
 
     def _connection(self) -> None:
         self._add(validation.connection(self.context))

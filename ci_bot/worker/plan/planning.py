@@ -26,10 +26,12 @@ from ci_bot.contracts.documents.plan_identity import (
     StatementIdentity,
     TargetSnapshot,
 )
+from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.places import Places
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.plan import requested, restating
+from ci_bot.worker.plan.options import PlanOptions, name_of
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 
@@ -47,7 +49,11 @@ _CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a person asked for; `window` pins a plan to one that was reviewed."""
+    """What is asked for; `window` pins a plan to one that was reviewed.
+
+    `said` are the options that somebody has said, for messages; for `categorizer` see
+    `PlanOptions`.
+    """
 
     environment: str
     flags: PlanFlags
@@ -55,6 +61,29 @@ class PlanRequest:
     end: str | None = None
     execution_time: str | None = None
     window: Window | None = None
+    categorizer: Any | None = None
+    said: tuple[PlanOption, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        environment: str,
+        options: PlanOptions,
+        *,
+        execution_time: str | None = None,
+        window: Window | None = None,
+    ) -> PlanRequest:
+        """The request for a plan with these options."""
+        return cls(
+            environment=environment,
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            execution_time=execution_time,
+            window=window,
+            categorizer=options.categorizer,
+            said=options.said,
+        )
 
 
 @dataclass(frozen=True)
@@ -72,6 +101,7 @@ class Planned:
     versions_in_prod: frozenset[tuple[str, str]]
     restatements: Mapping[SnapshotId, Interval]
     notes: tuple[str, ...]
+    categorizer: Any | None = None
 
     @property
     def snapshots(self) -> Mapping[SnapshotId, Snapshot]:
@@ -115,10 +145,12 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
     names = Names(context.default_catalog, context.default_dialect)
     frontier = prod_frontier(context)
     execution = _execution_time(plan_request, frontier)
-    start, end, notes = _range(plan_request, min(frontier, execution) if frontier else execution)
+    last = min(frontier, execution) if frontier else execution
+    start, end, notes = _range(plan_request, last, execution)
     flags = plan_request.flags
     try:
-        builder = context.plan_builder(
+        builder = compat.plan_builder(
+            context,
             plan_request.environment,
             start=start,
             end=end,
@@ -129,11 +161,13 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
             always_include_local_changes=True if flags.restate_models else None,
             select_models=flags.select_models or None,
             allow_destructive_models=flags.allow_destructive or None,
-            forward_only=flags.forward_only or None,
-            include_unmodified=flags.include_unmodified or None,
+            categorizer_config=plan_request.categorizer,
+            # Without these two the project's own setting would hold once more.
+            forward_only=flags.forward_only,
+            include_unmodified=flags.include_unmodified,
             skip_backfill=flags.skip_backfill or None,
             min_intervals=flags.min_intervals or None,
-            preview_start=flags.preview_start,
+            preview_start=_preview_start(plan_request, execution),
             preview_min_intervals=flags.preview_min_intervals or None,
         )
         compat.keep_model_caps(builder)
@@ -164,6 +198,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         versions_in_prod=prod_versions(context.state_reader),
         restatements=compat.first_restatements(builder, plan),
         notes=tuple(notes),
+        categorizer=plan_request.categorizer,
     )
 
 
@@ -231,16 +266,20 @@ def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
     return frontier if frontier is not None else times.start_of_day(times.now_milliseconds())
 
 
-def _range(plan_request: PlanRequest, frontier: int) -> tuple[int | None, int, list[str]]:
+def _range(
+    plan_request: PlanRequest, frontier: int, execution: int
+) -> tuple[int | None, int, list[str]]:
+    """Start, end and what is to be said about them. `1 week ago` is a week before `execution`."""
     if plan_request.window:
         start = times.milliseconds(plan_request.window.start) if plan_request.window.start else None
         return start, times.milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
-    now = times.now_milliseconds()
-    start = times.parse_start(plan_request.start, relative_to=now) if plan_request.start else None
-    end = times.parse_end(plan_request.end, relative_to=now) if plan_request.end else frontier
-    if plan_request.flags.preview_start:
-        times.check_preview_start(plan_request.flags.preview_start, relative_to=now)
+    said = name_of("start", plan_request.said)
+    start, end = None, frontier
+    if plan_request.start:
+        start = times.parse_start(plan_request.start, relative_to=execution, name=said)
+    if plan_request.end:
+        end = times.parse_end(plan_request.end, relative_to=execution)
     if end > frontier:
         notes.append(
             f"`end` was moved from {times.iso(end)} to {times.iso(frontier)}, the end of prod's "
@@ -249,11 +288,23 @@ def _range(plan_request: PlanRequest, frontier: int) -> tuple[int | None, int, l
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`start` ({times.iso(start)}) is not before the end ({times.iso(end)}).",
-            hint="Swap the dates, or leave `end` out to use the end of prod's data.",
+            f"`{said}` ({times.iso(start)}) is not before the end ({times.iso(end)}).",
+            hint="Swap the dates, or leave `end` out to use the end of prod's data."
+            if said == "start"
+            else "Correct it in the configuration, or give the input `start`, which wins over it.",
             reason_code="bad_window",
         )
     return start, end, notes
+
+
+def _preview_start(plan_request: PlanRequest, execution: int) -> int | None:
+    """In milliseconds: SQLMesh would count `yesterday` back from the moment of its own run, and an
+    apply on another day would build another plan."""
+    text = plan_request.flags.preview_start
+    if text is None:
+        return None
+    said = name_of("preview-start", plan_request.said)
+    return times.parse_start(text, relative_to=execution, name=said)
 
 
 def category_of(snapshot: Snapshot) -> Category:

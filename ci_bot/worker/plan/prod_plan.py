@@ -13,6 +13,7 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
 from ci_bot.contracts.documents.plan import Backfill, Cost, Gap, ProdPlan
 from ci_bot.secrets.cutting import shortened
+from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, first_build
 from ci_bot.worker.plan.planning import Interval, Planned
 from ci_bot.worker.words import times
@@ -38,12 +39,14 @@ def plan_prod(
         estimate: What work will cost.
     """
     try:
-        plan: Plan = context.plan_builder(
+        plan: Plan = compat.plan_builder(
+            context,
             c.PROD,
             skip_tests=True,
             skip_linter=True,
-            forward_only=planned.flags.forward_only or None,
+            forward_only=planned.flags.forward_only,
             allow_destructive_models=planned.flags.allow_destructive or None,
+            categorizer_config=planned.categorizer,
         ).build()
     except NoChangesPlanError:
         return ProdPlan(changes=0, backfill=[], would_fail=False)

@@ -1,9 +1,10 @@
-"""What a request names has to exist, and what it removes has to be its own."""
+"""What a request asks for: which options hold, and whether what it names exists and is its own."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -12,15 +13,40 @@ from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
 
 from ci_bot.contracts.documents.plan_identity import PlanFlags
-from ci_bot.errors import BadInput
+from ci_bot.contracts.messages import ApplyRequest, ReviewRequest
+from ci_bot.errors import BadInput, BotError
 from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat
+from ci_bot.worker.plan.options import PlanOptions, resolve
+from ci_bot.worker.project.plan_settings import PlanSettings
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 
 # Signs of SQLMesh's selector language; what has none of them is the name of one model.
 SELECTOR = frozenset("*?+^:@&|()!")
 _SHOWN = 5
+
+
+def options_of(
+    context: Any, request: ReviewRequest | ApplyRequest, settings: PlanSettings
+) -> PlanOptions:
+    """The options that the request and the project say; `git:` in a selection is known from now on.
+
+    Raises:
+        BadInput: the project writes a value that cannot be meant.
+    """
+    if request.base_names:
+        root, changed = Path(request.workplace.repository), request.changed_files
+        files = None if changed is None else [root / path for path in changed]
+        compat.select_by_changed_files(context, files, request.base_names)
+    return resolve(
+        request.flags,
+        settings,
+        start=request.start,
+        end=request.end,
+        pinned=request.pinned,
+        head_branch=request.head_branch,
+    )
 
 
 def check_models(context: Any, flags: PlanFlags) -> None:
@@ -69,6 +95,8 @@ def _check_selection(context: Any, name: str, text: str) -> None:
     """
     try:
         compat.expand_selection(context, text)
+    except BotError:
+        raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
         why = sentence(error).splitlines()[0].partition(": ")[0]
         raise BadInput(

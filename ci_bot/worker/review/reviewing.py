@@ -16,7 +16,7 @@ from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
-from ci_bot.worker.plan import describe, first_build, planning, prod_plan
+from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.plan.short_window import short_window
@@ -26,6 +26,7 @@ from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline, opening, validation
 from ci_bot.worker.project.directories import display_path, place_of
 from ci_bot.worker.project.opening import OpenProject, versions_of
+from ci_bot.worker.project.plan_settings import PlanSettings, plan_settings
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
@@ -62,16 +63,15 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     repository = Path(request.workplace.repository)
     clock = ports.clock
     ports.progress("plan", f"planning {len(context.models)} models against prod")
-    plan_request = PlanRequest(
-        environment=request.environment,
-        flags=request.flags,
-        start=request.start,
-        end=request.end,
+    settings = plan_settings(context.configs)
+    plan_request = PlanRequest.of(
+        request.environment,
+        requested.options_of(context, request, settings),
         execution_time=request.execution_time,
     )
     with clock.phase("plan"):
         planned = _plan(opened, plan_request, repository)
-    facts = _Facts(opened, planned, names, repository, request, clock, plan_request)
+    facts = _Facts(opened, planned, names, repository, request, clock, plan_request, settings)
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
@@ -110,6 +110,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         prod_plan=merged,
         findings=found,
         checks=checked,
+        options=list(plan_request.said),
         environment_now=facts.environment_now(),
         notes=facts.notes(),
         versions=stamp,
@@ -172,6 +173,7 @@ class _Facts:
     request: ReviewRequest
     clock: Clock
     plan_request: PlanRequest
+    settings: PlanSettings
 
     @cached_property
     def drift(self) -> Drift:
@@ -319,7 +321,7 @@ class _Facts:
         )
 
     def notes(self) -> list[str]:
-        notes = list(self.planned.notes) if self.planned else []
+        notes = [*self.settings.notes, *(self.planned.notes if self.planned else ())]
         if self.opened.baseline == "empty":
             notes.append("There is no prod yet: everything is new.")
         elif self.opened.base_failures:

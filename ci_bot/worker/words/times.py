@@ -41,18 +41,17 @@ def start_of_day(moment: int) -> int:
     return moment - moment % 86_400_000
 
 
-def parse_start(text: str, *, relative_to: int) -> int:
-    """A start that a user typed (`2024-01-01`, `1 week ago`), in milliseconds; inclusive."""
-    return int(_parse("start", text, relative_to).timestamp() * 1000)
+def parse_start(text: str, *, relative_to: int, name: str = "start") -> int:
+    """A start that a user typed (`2024-01-01`, `1 week ago`), in milliseconds; inclusive.
 
-
-def check_preview_start(text: str, *, relative_to: int) -> None:
-    """The same for a start that SQLMesh reads by itself.
+    Args:
+        relative_to: The moment that `1 week ago` counts from, in milliseconds.
+        name: What a message calls it.
 
     Raises:
         BadInput: it is none.
     """
-    _parse("preview-start", text, relative_to)
+    return int(_parse(name, text, relative_to).timestamp() * 1000)
 
 
 def parse_end(text: str, *, relative_to: int) -> int:

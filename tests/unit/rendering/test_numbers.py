@@ -8,11 +8,13 @@ import pytest
 
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.comment.text.options import options_sentence
 from ci_bot.bot.comment.text.window import short_window
 from ci_bot.bot.comment.text.words import executor_time
 from ci_bot.bot.terminal.report_text import cost_words, to_terminal
 from ci_bot.contracts.documents.apply import AppliedModel
 from ci_bot.contracts.documents.plan import Backfill, Cost, ProdPlan, ShortWindow, WindowCause
+from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.work import totals
 from tests.factories import make_apply, make_backfill, make_context, make_report
 
@@ -161,9 +163,23 @@ def test_merge__a_plan_that_cannot_be_applied_saves_nothing() -> None:
 # --------------------------------------------------------------------------- why a window is short
 
 
-def window(cause: WindowCause, *models: str, start: str | None = "2026-11-21T00:00:00Z") -> str:
+def window(
+    cause: WindowCause,
+    *models: str,
+    start: str | None = "2026-11-21T00:00:00Z",
+    said: PlanOption | None = None,
+) -> str:
     found = ShortWindow(cause=cause, models=list(models), start=start, end="2026-11-22T00:00:00Z")
-    return short_window(found, "pr_7")
+    return short_window(found, "pr_7", [said] if said else [])
+
+
+BY_REVIEW = PlanOption(name="start", value="2026-11-01", source="review")
+BY_PROJECT = PlanOption(
+    name="start", value="2 weeks ago", source="project", key="cicd_bot.default_pr_start"
+)
+LEAST_BY_PROJECT = PlanOption(
+    name="min-intervals", value="1", source="project", key="cicd_bot.pr_min_intervals"
+)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +205,20 @@ def window(cause: WindowCause, *models: str, start: str | None = "2026-11-21T00:
             "`pr_7` gets 2026-11-01 → 2026-11-21 only, because the input `start` says so.",
         ),
         (
+            window("start", said=BY_PROJECT),
+            "`pr_7` gets 2026-11-21 only, because the project's `cicd_bot.default_pr_start` says "
+            "so.",
+        ),
+        (
+            window("start", said=BY_REVIEW),
+            "`pr_7` gets 2026-11-21 only, because the reviewed plan begins there.",
+        ),
+        (
+            window("min_intervals", said=LEAST_BY_PROJECT),
+            "`pr_7` gets 2026-11-21 only, because the project's `cicd_bot.pr_min_intervals` is "
+            "set and `start` is not; `start` widens it.",
+        ),
+        (
             window("end", start=None),
             "`pr_7` ends with 2026-11-21, because the input `end` says so.",
         ),
@@ -201,6 +231,39 @@ def window(cause: WindowCause, *models: str, start: str | None = "2026-11-21T00:
 )
 def test_short_window__is_one_sentence(text: str, expected: str) -> None:
     assert text == expected
+
+
+def test_options__stand_in_comment_and_terminal_with_who_said_them() -> None:
+    report = make_report(
+        options=[
+            PlanOption(
+                name="skip-backfill",
+                value="true",
+                source="project",
+                key="cicd_bot.skip_pr_backfill",
+            ),
+            PlanOption(name="select-model", value="a`b | c", source="input"),
+            BY_REVIEW,
+        ]
+    )
+
+    comment = render_review(report, make_context()).text
+    assert (
+        "| **Options** | `skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), "
+        "`select-model: a'b \\| c` (input) |" in comment
+    )
+    assert "none, on purpose (`skip-backfill`): new tables stay empty" in comment
+    shown = to_terminal(report, width=300)
+    assert "skip-backfill: true (project's cicd_bot.skip_pr_backfill)" in shown
+    assert "new tables stay empty" in shown
+    assert "**Options**" not in render_review(make_report(options=[]), make_context()).text
+
+
+def test_options__of_any_number_are_one_line() -> None:
+    many = [PlanOption(name="select-model", value=f"m{i}", source="input") for i in range(10)]
+
+    assert (options_sentence(many) or "").endswith(" and 2 more")
+    assert options_sentence([BY_REVIEW]) is None
 
 
 def test_short_window__stands_in_comment_and_terminal() -> None:

@@ -24,7 +24,8 @@ from ci_bot.secrets.cutting import quoted_value
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000
 _SHA = re.compile(r"[0-9a-f]{40}")
-_NO_MODE, _SUBMODULE = "000000", "160000"
+_BRANCH = "refs/heads/"
+_NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
 _CREDENTIALS = re.compile(
     r"^(?:http\..*\.?extraheader|includeif\..*\.path|include\.path|credential\..*"
     r"|url\..*:.*@.*\.insteadof)$",
@@ -83,6 +84,12 @@ class Git:
     def head(self) -> str:
         """The commit that is checked out."""
         return self._commit("HEAD")
+
+    def branch(self) -> str | None:
+        """The branch that is checked out; None where it is a commit alone, or nothing."""
+        done = self._program.inside(["rev-parse", "--quiet", "--symbolic-full-name", "HEAD"])
+        name = done.stdout.decode("utf-8", "replace").strip()
+        return name.removeprefix(_BRANCH) if name.startswith(_BRANCH) else None
 
     def resolve(self, revision: str) -> str:
         """The commit that a branch, tag or abbreviation names, for use on a laptop.
@@ -177,6 +184,20 @@ class Git:
                     )
                 found.append(_changed(facts, path))
         return found
+
+    def file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
+        """A file of a commit; None where there is none, where it is a link, or too large.
+
+        Args:
+            path: relative to the root of the tree, without `.` and `..` in it.
+        """
+        told = self._program.borrow(["ls-tree", "-z", _sha(commit), "--", path])
+        facts, _, name = told.rstrip(b"\0").partition(b"\t")
+        words = facts.decode("ascii", "replace").split(" ")
+        if name != path.encode() or words[1:2] != ["blob"] or words[0] == _LINK:
+            return None
+        with self.contents(at_most=at_most) as read:
+            return read(words[2])
 
     def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
         """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from typing import get_args
 
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text import words
 from ci_bot.contracts.base import short
+from ci_bot.contracts.documents.plan_options import PlanOption, Switch
 from ci_bot.contracts.documents.report import Report
+
+_SWITCHES = get_args(Switch)
 
 
 def reproduce(report: Report, context: CommentContext) -> str:
@@ -23,7 +27,7 @@ def reproduce(report: Report, context: CommentContext) -> str:
     against = f" --base-ref {_quoted(base)}" if base else ""
     lines.append(
         f"ci-bot review {_project(report)} --environment {_quoted(report.environment)}"
-        f"{baseline}{against}"
+        f"{baseline}{against}{_options(report)}"
     )
     return "\n".join(lines)
 
@@ -31,7 +35,10 @@ def reproduce(report: Report, context: CommentContext) -> str:
 def apply(report: Report) -> str:
     """The apply of exactly this plan on a laptop."""
     environment, plan = _quoted(report.environment), short(report.plan_id)
-    return f"ci-bot apply {_project(report)} --environment {environment} --plan-id {plan}"
+    return (
+        f"ci-bot apply {_project(report)} --environment {environment} --plan-id {plan}"
+        f"{_options(report)}"
+    )
 
 
 def restatement(report: Report) -> str:
@@ -43,6 +50,18 @@ def restatement(report: Report) -> str:
     end = words.last_day(window.end) if window and window.end else "END"
     restated = " ".join(f"--restate-model {model}" for model in models)
     return f"sqlmesh plan prod {restated} --start {_quoted(start)} --end {_quoted(end)}"
+
+
+def _options(report: Report) -> str:
+    """The inputs of the plan; what the project says, it says on a laptop as well."""
+    given = [option for option in report.options if option.source != "project"]
+    return "".join(f" {_option(option)}" for option in given)
+
+
+def _option(option: PlanOption) -> str:
+    if option.name in _SWITCHES:
+        return f"--{'' if option.value == 'true' else 'no-'}{option.name}"
+    return f"--{option.name} {_quoted(option.value)}"
 
 
 def _project(report: Report) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.text.options import said, whose
 from ci_bot.contracts.documents.plan import ShortWindow, WindowCause
+from ci_bot.contracts.documents.plan_options import PlanOption
 
 _CAUSES: dict[WindowCause, str] = {
-    "start": "because the input `start` says so",
     "end": "because the input `end` says so",
-    "min_intervals": "because `min-intervals` is set and `start` is not",
     "forward_only_plan": "because the whole plan is forward-only",
     "virtual_environment_mode": "because `virtual_environment_mode` is not `full`",
 }
@@ -18,16 +20,26 @@ _WIDER = "`start` widens it"
 _MODELS_SHOWN = 3
 
 
-def short_window(window: ShortWindow, environment: str) -> str:
-    """ "`pr_7` gets 2024-11-30 only, because forward-only `a` is in the plan; ..." """
+def short_window(window: ShortWindow, environment: str, options: Sequence[PlanOption] = ()) -> str:
+    """ "`pr_7` gets 2024-11-30 only, because forward-only `a` is in the plan; ..."
+
+    Args:
+        options: The plan's options, of which one may be the cause.
+    """
     if window.start is None and window.end is not None:
         return f"`{environment}` ends with {words.last_day(window.end)}, {_CAUSES['end']}."
     span = words.window(window.start, window.end).replace("\u00a0", " ")
-    text = f"`{environment}` gets {span} only, {_because(window)}"
+    text = f"`{environment}` gets {span} only, {_because(window, options)}"
     return f"{text}." if window.cause == "start" else f"{text}; {_WIDER}."
 
 
-def _because(window: ShortWindow) -> str:
+def _because(window: ShortWindow, options: Sequence[PlanOption]) -> str:
+    if window.cause == "start":
+        return _of_start(said(options, "start"))
+    if window.cause == "min_intervals":
+        option = said(options, "min-intervals")
+        name = f"the {whose(option)}" if option and option.key else "`min-intervals`"
+        return f"because {name} is set and `start` is not"
     known = _CAUSES.get(window.cause)
     if known is not None:
         return known
@@ -38,3 +50,10 @@ def _because(window: ShortWindow) -> str:
     if window.cause == "auto_restatement":
         return f"because {names} {'has' if one else 'have'} an `auto_restatement_cron`"
     return f"because forward-only {names} {'is' if one else 'are'} in the plan"
+
+
+def _of_start(option: PlanOption | None) -> str:
+    if option is not None and option.source == "review":
+        return "because the reviewed plan begins there"
+    named = whose(option) if option is not None and option.key else "input `start`"
+    return f"because the {named} says so"

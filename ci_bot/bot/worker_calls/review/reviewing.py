@@ -33,7 +33,7 @@ from ci_bot.contracts.documents.plan import (
     TableDiffCheck,
     TestsCheck,
 )
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
@@ -49,11 +49,23 @@ BASE_FAILURES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Commits:
-    """The commits of a review; null where they are unknown (a laptop without a base)."""
+    """The commits of a review; null where they are unknown (a laptop without a base).
+
+    The branches are those of the pull request; a laptop has its own git to ask for its base.
+    """
 
     head: str | None = None
     base: str | None = None
     merge: str | None = None
+    head_branch: str | None = None
+    base_branch: str | None = None
+
+    def base_names(self) -> list[str]:
+        """How `git:` in a selection of models may call the base of the pull request."""
+        if self.base_branch is None:
+            return []
+        names = [self.base_branch, f"origin/{self.base_branch}"]
+        return [*names, self.base] if self.base else names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +74,10 @@ class ReviewOptions:
     owner: Owner
     commits: Commits
     baseline: BaselineChoice = "auto"
-    flags: PlanFlags = field(default_factory=PlanFlags)
+    flags: GivenFlags = field(default_factory=GivenFlags)
     start: str | None = None
     end: str | None = None
+    pinned: bool = False
     execution_time: str | None = None
     limits: Limits = field(default_factory=Limits)
     executor_hour_price: float | None = None
@@ -79,7 +92,7 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     So is a worker that fails once the changed files were read: what they say is reported all the
     same.
     """
-    changed = _changed(client.git, options.commits)
+    changed = changed_by(client.git, options.commits)
     state_failure: Failure | None = None
     try:
         facts, baseline, state_failure = _facts(client, options, changed)
@@ -185,6 +198,7 @@ def _report(
         stages=facts.stages,
         lineage=facts.lineage,
         short_window=facts.short_window,
+        options=facts.options,
         environment_now=facts.environment_now,
         state_failure=state_failure,
         notes=facts.notes,
@@ -195,7 +209,7 @@ def _report(
     )
 
 
-def _changed(git: Git, commits: Commits) -> Changes | None:
+def changed_by(git: Git, commits: Commits) -> Changes | None:
     """The pull request's own changes: the base branch against the merge commit."""
     new = commits.merge or commits.head
     if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
@@ -267,6 +281,9 @@ def _ask(
             flags=options.flags,
             start=options.start,
             end=options.end,
+            pinned=options.pinned,
+            head_branch=options.commits.head_branch,
+            base_names=options.commits.base_names(),
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
         )

@@ -183,7 +183,7 @@ def _plan(parts: list[str], after: Any) -> SettingJudgement:
 _WEIGHTY = {
     "ignore_patterns": "files that match are no models any more",
     "variables": "models that use them are computed anew",
-    "cicd_bot": "the behaviour of SQLMesh's own bot",
+    "cicd_bot": "how pull requests are planned, here and by SQLMesh's own bot",
     "snapshot_ttl": "old table versions are kept for another time",
     "environment_ttl": "environments live for another time",
     "time_column_format": "time columns without a format of their own are read otherwise",

@@ -1,0 +1,192 @@
+"""What becomes of a project's `cicd_bot:`, which SQLMesh's own CI bot reads: a line for each key.
+
+For a team that moves over from that bot: what is honoured, what has no meaning here, and what to
+use instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.documents.plan import CheckStatus, ProjectCheck
+from ci_bot.contracts.environment import DEFAULT_PREFIX, is_prefix, normalised
+from ci_bot.plain_config import FILES, written_keys, written_prefix
+from ci_bot.secrets.cutting import quoted_value
+from ci_bot.worker import compat
+from ci_bot.worker.project.plan_settings import BOT, plan_settings
+
+Line = tuple[CheckStatus, str, str | None]
+
+_PROD = "prod is never written from here"
+_DEPLOY = "Deploy with `sqlmesh plan` in a workflow of your own that runs on the default branch."
+_REMOVE = "Take it out once SQLMesh's bot is gone."
+
+
+def lines(context: Any, first: Path) -> Iterator[ProjectCheck]:
+    """One line for each key that is written, then what has to be done besides; or nothing.
+
+    Args:
+        first: the directory of the project whose settings hold.
+    """
+    bot = getattr(context.config, "cicd_bot", None)
+    if bot is not None:
+        text = _plain_text(first)
+        settings = compat.written_bot_settings(context.config)
+        for key in dict.fromkeys([*settings, *written_keys(text, BOT)]):
+            if key == "pr_environment_name":
+                yield _check(key, _environment_name(text, settings.get(key)))
+            else:
+                yield _check(key, _of_key(key, settings.get(key)))
+        for key, what in _DEFAULTS.items():
+            if key not in settings and key in compat.known_bot_settings(bot):
+                told = f"is not written, and {what}: here only what is written counts."
+                yield _check(key, ("ok", told, None))
+        yield _check("checks", _CHECKS)
+    for note in plan_settings(context.configs).notes:
+        yield _check("projects", ("warn", note, "Write it in the first project."))
+    approvers = [user for user in context.users if user.is_required_approver]
+    if approvers:
+        names = ", ".join(sorted(str(user.github_username or user.username) for user in approvers))
+        yield ProjectCheck(
+            name="users",
+            status="warn",
+            message=f"`required_approver` has no meaning here: {names}",
+            fix="Require their review on GitHub: CODEOWNERS with branch protection before a merge, "
+            "required reviewers of the environment `sqlmesh-apply` before an apply.",
+        )
+
+
+def _check(key: str, line: Line) -> ProjectCheck:
+    status, message, fix = line
+    return ProjectCheck(name=f"{BOT}.{key}", status=status, message=message, fix=fix)
+
+
+def _plain_text(directory: Path) -> str:
+    for name in FILES:
+        if (directory / name).is_file():
+            return (directory / name).read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _of_key(key: str, value: Any) -> Line:
+    if key in _HONOURED:
+        if value is None:
+            return "ok", "says what holds anyway", None
+        return "ok", f"honoured: {_HONOURED[key].format(value=_shown(value))}", None
+    told = _OTHERS.get(key)
+    if told is None:
+        return "warn", "is not known here, and does nothing", _REMOVE
+    return told(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if hasattr(value, "dict"):
+        return ", ".join(
+            f"{name} {getattr(item, 'value', item)}" for name, item in value.dict().items()
+        )
+    return quoted_value(str(value))
+
+
+def _environment_name(text: str, value: Any) -> Line:
+    """Only what can be read without running anything is honoured; see `plain_config`."""
+    plain = written_prefix(text)
+    if plain.prefix is not None:
+        return (
+            "ok",
+            f"honoured: environments are called `{plain.prefix}_<number>`, as the base branch says "
+            "and not the pull request; the input `environment-prefix` wins. A sweep tells of those "
+            "that were made under another prefix.",
+            None,
+        )
+    meant = normalised(str(value)) if value is not None else ""
+    why = plain.problem or "stands in Python code, which nobody runs to find a name"
+    return (
+        "warn",
+        f"{why}, so environments are called `{DEFAULT_PREFIX}_<number>`",
+        f"Set the input `environment-prefix`{f': {meant}' if is_prefix(meant) else ''}, the same "
+        "in every workflow.",
+    )
+
+
+_HONOURED = {
+    "auto_categorize_changes": "changes are categorized so, {value}, whatever `plan:` says",
+    "default_pr_start": "plans begin at {value}; the input `start` wins",
+    "default_pr_preview_start": "previews of forward-only models begin at {value}; the input "
+    "`preview-start` wins",
+    "pr_min_intervals": "each changed model gets at least {value} intervals; the input "
+    "`min-intervals` wins",
+    "pr_preview_min_intervals": "a preview gets at least {value} intervals; the input "
+    "`preview-min-intervals` wins",
+    "skip_pr_backfill": "{value}; the input `skip-backfill` wins",
+    "pr_include_unmodified": "{value}; the input `include-unmodified` wins",
+    "forward_only_branch_suffix": "a branch whose name ends with {value} is planned forward-only; "
+    "the input `forward-only` wins",
+}
+# Where that bot does something although nothing is written.
+_DEFAULTS = {
+    "skip_pr_backfill": "SQLMesh's bot builds no data then",
+    "default_pr_preview_start": "SQLMesh's bot previews from `yesterday` then",
+    "forward_only_branch_suffix": "SQLMesh's bot plans branches `*-forward-only` forward-only then",
+    "pr_environment_name": "SQLMesh's bot takes the repository's name then",
+}
+
+
+def _type(value: Any) -> Line:
+    if value in (None, "github"):
+        return "ok", "this is GitHub", None
+    return "warn", f"{_shown(value)}, and this works on GitHub only", "Use that bot there."
+
+
+def _only(value_in_use: Any, message: str, fix: str) -> Callable[[Any], Line]:
+    """A key that matters with one value; with the others there is nothing to do."""
+
+    def told(value: Any) -> Line:
+        if value == value_in_use:
+            return "warn", message, fix
+        return "ok", "nothing to do: it asks for nothing", None
+
+    return told
+
+
+def _without_meaning(message: str, fix: str) -> Callable[[Any], Line]:
+    return lambda _value: ("warn", message, fix)
+
+
+_OTHERS: dict[str, Callable[[Any], Line]] = {
+    "type": _type,
+    "enable_deploy_command": _only(
+        True, f"has no meaning here: {_PROD}, so there is no `/deploy`", _DEPLOY
+    ),
+    "merge_method": _without_meaning(
+        "has no meaning here: nothing is merged from here", "Use GitHub's auto-merge."
+    ),
+    "command_namespace": _without_meaning(
+        "has no meaning here: commands begin with `/sqlmesh`",
+        "Tell people; `/sqlmesh help` shows what there is.",
+    ),
+    "run_on_deploy_to_prod": _only(True, f"has no meaning here: {_PROD}", _DEPLOY),
+    "check_if_blocked_on_deploy_to_prod": _without_meaning(
+        f"has no meaning here: {_PROD}", _REMOVE
+    ),
+    "prod_branch_name": _without_meaning(
+        "has no meaning here: prod is what the state holds, and every base branch is reviewed "
+        "against it",
+        "Limit the review's workflow: `on: pull_request: branches: [main]`.",
+    ),
+    "invalidate_environment_after_deploy": _only(
+        False,
+        "has no meaning here: an environment is always removed when its pull request closes",
+        "What is to stay is built with `sqlmesh plan` under a name of its own.",
+    ),
+}
+_CHECKS: Line = (
+    "warn",
+    "the checks that SQLMesh's bot makes (`SQLMesh - Linter`, `SQLMesh - Run Unit Tests`, `SQLMesh "
+    "- Prod Plan Preview` and others) are not made here, so a branch that requires them by name "
+    "can never be merged",
+    "Require the review's job instead: its name in the workflow, `Review the plan` in the example.",
+)
