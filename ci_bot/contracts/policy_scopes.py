@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from ci_bot.contracts.base import Contract, Line, Name
+from ci_bot.contracts.base import SCHEMA_VERSION, Contract, FilePath, Line, Name
 
 
 class ModelScope(Contract):
@@ -32,3 +34,24 @@ class ScopedModels(Contract):
     problem: Line | None = Field(
         default=None, description="Why SQLMesh cannot read a selection; then there are no models."
     )
+
+
+class SelectedModel(Contract):
+    """What selections and owners go by, of one model."""
+
+    model: Name
+    path: FilePath | None
+    owner: Name | None
+    tags: list[Name]
+
+
+class ScopesAnswer(Contract):
+    """The worker's answer about scopes, without a plan: both versions are the project as it is."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["scopes"] = "scopes"
+    scoped: list[ScopedModels]
+    model: SelectedModel | None = Field(
+        default=None, description="The model that was asked for; null: the project has none such."
+    )
+    near: list[Name] = Field(default_factory=list, description="Models with names like it.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import chain
 
 from ci_bot.bot.policy.document import (
@@ -21,7 +22,6 @@ from ci_bot.bot.policy.document import (
 )
 from ci_bot.contracts.policy_scopes import ModelScope, ScopedModels
 
-_Models = Callable[[ScopedModels], set[str]]
 ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
 
 
@@ -31,15 +31,15 @@ class Policy:
 
     files: tuple[PolicyFile, ...] = ()
 
-    @property
+    @cached_property
     def severity(self) -> list[SeverityEntry]:
         return list(chain.from_iterable(file.severity for file in self.files))
 
-    @property
+    @cached_property
     def ignore(self) -> list[IgnoreEntry]:
         return list(chain.from_iterable(file.ignore for file in self.files))
 
-    @property
+    @cached_property
     def statements(self) -> list[StatementEntry]:
         return list(chain.from_iterable(file.statements for file in self.files))
 
@@ -93,38 +93,46 @@ def scope_key(entry: Entry) -> ScopeKey:
 
 @dataclass(frozen=True)
 class Matches:
-    """What SQLMesh answered: per scope the models that it means.
-
-    Nothing matches a scope that was not answered.
+    """What SQLMesh answered: per scope the models that it means, by prod's version of the project
+    and by the pull request's. Nothing matches a scope that was not answered.
     """
 
-    known: Mapping[ScopeKey, ScopedModels] = field(default_factory=dict)
+    known: Mapping[ScopeKey, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]) -> Matches:
         if len(scopes) != len(answers):  # whoever answered did not answer what was asked
             return cls()
-        keys = ((tuple(scope.models), tuple(scope.owners)) for scope in scopes)
-        return cls(dict(zip(keys, answers, strict=True)))
+        return cls(
+            {
+                (tuple(scope.models), tuple(scope.owners)): (
+                    frozenset(answer.before),
+                    frozenset(answer.after),
+                )
+                for scope, answer in zip(scopes, answers, strict=True)
+            }
+        )
 
     def surely(self, entry: Entry, model: str | None) -> bool:
-        """Whether an entry is about a model by prod's version of it and by the pull request's."""
-        return self._in(entry, model, lambda found: set(found.before) & set(found.after))
+        """Whether an entry is about a model by both versions."""
+        before, after = self._of(entry, model)
+        return before and after
 
     def perhaps(self, entry: Entry, model: str | None) -> bool:
-        """Whether it is by one of both versions."""
-        return self._in(entry, model, lambda found: set(found.before) | set(found.after))
+        """Whether it is by one of them."""
+        before, after = self._of(entry, model)
+        return before or after
 
     def before(self, entry: Entry, model: str | None) -> bool:
-        """Whether it is by prod's version."""
-        return self._in(entry, model, lambda found: set(found.before))
+        """Whether it is by prod's."""
+        return self._of(entry, model)[0]
 
-    def _in(self, entry: Entry, model: str | None, of: _Models) -> bool:
+    def _of(self, entry: Entry, model: str | None) -> tuple[bool, bool]:
         key = scope_key(entry)
         if not any(key):
-            return True
-        found = self.known.get(key)
-        return found is not None and model is not None and model in of(found)
+            return True, True
+        before, after = self.known.get(key, (frozenset(), frozenset()))
+        return model in before, model in after
 
 
 def names_rule(entry: SeverityEntry | IgnoreEntry, rule: str) -> bool:

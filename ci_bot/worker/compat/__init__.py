@@ -40,10 +40,12 @@ from ci_bot.worker.compat.planner import (
     inherits_intervals,
     keep_model_caps,
     note_refused_models,
+    parse_selection,
     plan_evaluator,
     plan_models_to_backfill,
     previews_forward_only,
     prod_interval_ends,
+    selector_of,
 )
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
@@ -114,6 +116,7 @@ __all__ = [
     "new_state_sync",
     "note_refused_models",
     "open_duckdb_read_only",
+    "parse_selection",
     "plan_evaluator",
     "plan_models_to_backfill",
     "prepare_configs",
@@ -125,6 +128,7 @@ __all__ = [
     "rendered_environment_statements",
     "rendered_statement",
     "scan_packages_once",
+    "selector_of",
     "set_known_catalog",
     "state_adapter",
     "state_adapter_of",
