@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ci_bot.bot.policy.comparing import PolicyChange
+from ci_bot.bot.policy.weighing import Weighing
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class BotFacts:
             changed file of code.
         unread_because: why the rules on changed files have not run; None where they have.
         fork: the head branch is in another repository.
+        policy_changes: how the pull request changes the team's policy.
+        weighing: the policy that counts, and what is needed to weigh findings by it.
     """
 
     changed_files: tuple[str, ...] | None = None
@@ -42,3 +47,5 @@ class BotFacts:
     load_known: bool = True
     unread_because: str | None = None
     fork: bool = False
+    policy_changes: tuple[PolicyChange, ...] = ()
+    weighing: Weighing = field(default_factory=Weighing)

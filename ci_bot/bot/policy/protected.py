@@ -12,7 +12,6 @@ UNWEIGHED: Mapping[str, str] = {
     "R01-uncategorized": "SQLMesh cannot apply the plan",
     "R01-prod-plan-fails": "the merge would fail in prod",
     "R03-conflict": "there is no merged project to plan",
-    "R03-stale": "another commit was planned",
     "R05-forward-only-destructive": "SQLMesh refuses the plan; `allow-destructive` is what allows "
     "it",
     "R10-files-not-read": "nobody has looked for credentials",

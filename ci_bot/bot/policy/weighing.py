@@ -6,7 +6,7 @@ an entry means in prod's version and in the pull request's. Heavier it becomes w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import get_args
@@ -66,13 +66,9 @@ class Weighing:
             (aside if off else counting).append(found)
         return WeighedRisks(tuple(counting), tuple(aside))
 
-    def over(self, risks: Sequence[Risk]) -> list[tuple[IgnoreEntry, bool]]:
-        """Ignores whose last day has passed, and whether one would ignore any of these findings."""
-        return [
-            (entry, any(self._is_ignored_by(entry, risk) for risk in risks))
-            for entry in self.policy.ignore
-            if entry.until < self.today
-        ]
+    def is_about(self, entry: ScopedEntry, model: str | None, path: str | None) -> bool:
+        """Whether an entry may be about a model in a file."""
+        return self.matches.perhaps(entry, model) and is_on_path(entry, path)
 
     def _one(self, risk: Risk) -> Risk:
         if risk.rule in UNWEIGHED:
@@ -123,12 +119,12 @@ class Weighing:
                 continue
             lighter = entry.severity == "off" or _is_lighter(entry.severity, risk.severity)
             if EVERY_RULE in entry.rule and not lighter:
-                if self._perhaps(entry, risk):
+                if self.is_about(entry, risk.model, risk.path):
                     return risk  # an upper bound, and the finding is below it
                 continue
             if lighter and not self._may_be_lighter(entry, risk):
                 continue
-            if not lighter and not self._perhaps(entry, risk):
+            if not lighter and not self.is_about(entry, risk.model, risk.path):
                 continue
             return _with(entry, risk)
         return risk
@@ -140,9 +136,6 @@ class Weighing:
         if not self.matches.surely(entry, risk.model) or not is_on_path(entry, risk.path):
             return False
         return not entry.paths or risk.path not in self.moved
-
-    def _perhaps(self, entry: ScopedEntry, risk: Risk) -> bool:
-        return self.matches.perhaps(entry, risk.model) and is_on_path(entry, risk.path)
 
 
 def _with(entry: SeverityEntry, risk: Risk) -> Risk:
