@@ -13,12 +13,14 @@ class Limits:
     """The lines that a team draws; None means that there is none.
 
     `max_intervals` counts the intervals of one plan, `max_executor_hours` bounds the estimate, and
-    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word.
+    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
+    `tolerances` is that of models which have one of their own.
     """
 
     max_intervals: int | None = None
     max_executor_hours: float | None = None
     diff_tolerance: float = 0.0
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

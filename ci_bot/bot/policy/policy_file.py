@@ -5,7 +5,7 @@ wrong.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -20,7 +20,6 @@ from ci_bot.bot.policy.document import (
 )
 from ci_bot.bot.policy.protected import PROTECTED, UNWEIGHED
 from ci_bot.bot.policy.yaml_lines import Lines, UnfitYaml, YamlPlace, read
-from ci_bot.contracts.documents.plan import Severity
 from ci_bot.errors import BadInput
 
 FILE_NAME = ".sqlmesh-review.yaml"
@@ -52,14 +51,12 @@ class UnfitPolicy(BadInput):
     reason_code = "bad_policy"
 
 
-def read_policy(
-    content: bytes, *, path: str, rules: Mapping[str, Severity], today: date
-) -> PolicyFile:
+def read_policy(content: bytes, *, path: str, rules: Collection[str], today: date) -> PolicyFile:
     """The entries of a file, each with its line.
 
     Args:
         path: Relative to the repository, for messages.
-        rules: Every rule that there is, with its default severity.
+        rules: Every rule that there is.
 
     Raises:
         UnfitPolicy: it cannot be read, or says something that nothing here understands.
@@ -168,9 +165,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {' or '.join(f'`{one}`' for one in found)}?)" if found else ""
 
 
-def _wrong_rules(
-    found: PolicyFile, lines: Lines, rules: Mapping[str, Severity]
-) -> Iterator[Problem]:
+def _wrong_rules(found: PolicyFile, lines: Lines, rules: Collection[str]) -> Iterator[Problem]:
     named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry]], ...] = (
         ("severity", found.severity),
         ("ignore", found.ignore),
@@ -185,7 +180,7 @@ def _wrong_rules(
 
 
 def _wrong_rule(
-    rule: str, entry: SeverityEntry | IgnoreEntry, rules: Mapping[str, Severity]
+    rule: str, entry: SeverityEntry | IgnoreEntry, rules: Collection[str]
 ) -> str | None:
     if rule == EVERY_RULE:
         return None

@@ -14,6 +14,16 @@ UNWEIGHED: Mapping[str, str] = {
     "R03-conflict": "there is no merged project to plan",
     "R05-forward-only-destructive": "SQLMesh refuses the plan; `allow-destructive` is what allows "
     "it",
+    **dict.fromkeys(
+        (
+            "R09-duplicate-keys",
+            "R09-null-keys",
+            "R09-rows-gained",
+            "R09-rows-lost",
+            "R09-values-differ",
+        ),
+        "an apply tells it and decides nothing by it; `data-diff` says how much may differ",
+    ),
     "R10-files-not-read": "nobody has looked for credentials",
     "R10-not-listed": "it stands for findings that are not listed",
     "R12-code-on-load": "code of the pull request may have made up the rest of the report",

@@ -44,6 +44,7 @@ class PullRequestEvent:
     draft: bool
     merged: bool
     sender: str
+    default_branch: str | None = None
 
     @property
     def is_fork(self) -> bool:
@@ -128,6 +129,8 @@ class MergeGroupEvent:
     head_sha: str
     base_sha: str
     number: int | None
+    base_ref: str | None = None
+    default_branch: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +209,7 @@ def _pull_request(root: Node, sha: str | None) -> PullRequestEvent:
         draft=pull.optional("draft", Node.flag) or False,
         merged=pull.optional("merged", Node.flag) or False,
         sender=root.optional("sender.login", Node.name) or GHOST,
+        default_branch=root.optional("repository.default_branch", Node.name),
     )
 
 
@@ -279,6 +283,8 @@ def _merge_group(root: Node, _: str | None) -> MergeGroupEvent:
         head_sha=group.child("head_sha").sha(),
         base_sha=group.child("base_sha").sha(),
         number=int(queued[1]) or None if queued else None,
+        base_ref=(group.optional("base_ref", Node.text) or "").removeprefix("refs/heads/") or None,
+        default_branch=root.optional("repository.default_branch", Node.name),
     )
 
 

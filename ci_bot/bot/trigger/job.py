@@ -75,7 +75,8 @@ class Review:
     """Explain a pull request. The shas are None where only its number is known.
 
     `untrusted` says in a sentence why there are no secrets and no comment; None where there are.
-    `comment` is whether the report may be written to the pull request.
+    `comment` is whether the report may be written to the pull request. `onto_default` is whether
+    the event says that it is to be merged into the default branch.
     """
 
     number: int | None
@@ -84,6 +85,7 @@ class Review:
     merge_sha: str | None = None
     untrusted: str | None = None
     comment: bool = True
+    onto_default: bool = False
 
     @property
     def dispatched(self) -> bool:
@@ -228,6 +230,7 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         merge_sha=event.merge_sha,
         untrusted=_why_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
         comment=event.has_secrets,
+        onto_default=event.base_ref == event.default_branch,
     )
 
 
@@ -320,6 +323,7 @@ def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
         base_sha=event.base_sha,
         merge_sha=event.head_sha,
         comment=False,
+        onto_default=event.base_ref is not None and event.base_ref == event.default_branch,
     )
 
 
