@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.decision import Limits
 from ci_bot.bot.policy.policy_file import UnfitPolicy
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.policy_scopes import ModelScope
@@ -55,7 +56,8 @@ def repository(root: Path, policy: str | None = None, **base: str) -> Repository
 
 def review(made: Repository, files: Files, **options: Any) -> Report:
     """The report on a pull request that changes these files, by the real worker."""
-    options.setdefault("commits", made.change(files))
+    if "commits" not in options:
+        options["commits"] = made.change(files)
     client = Client(made.root, projects=("project",))
     return client.review("pr_1", baseline="base-branch", **options)
 
@@ -194,8 +196,6 @@ def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Pat
     assert of(report, "R06-interval-limit")
     assert report.policy is not None
     assert report.policy.fail_on == "high"
-    from ci_bot.bot.decision import Limits
-
     report = review(made, {}, commits=commits, limits=Limits(max_intervals=10_000))
     assert not of(report, "R06-interval-limit")
 
@@ -206,6 +206,11 @@ def test_tolerance__of_a_changed_model__is_in_the_report(tmp_path: Path) -> None
     report = review(repository(tmp_path, text), {TOP: top(200)})
     assert report.policy is not None
     assert report.policy.tolerances == {"shop.top_customers": 0.25}
+
+
+def scratch(root: Path) -> Path:
+    (root / "scratch").mkdir()
+    return root / "scratch"
 
 
 SELECTIONS = {
@@ -235,7 +240,7 @@ def test_selections__mean_what_they_mean_to_sqlmesh(tmp_path: Path) -> None:
     shop.edit("models/orders.sql", "grain order_id,", "grain order_id,\n  tags (daily),")
     shop.edit("models/revenue.sql", "grain customer_id,", "grain customer_id,\n  tags (Daily),")
     scopes = [ModelScope(models=[text]) for text in SELECTIONS]
-    with opened(tmp_path / "scratch", shop.project) as project:
+    with opened(scratch(tmp_path), shop.project) as project:
         context = project.context
         names = Names(context.default_catalog, context.default_dialect)
         every = {names.of(fqn) for fqn in context.models}
@@ -252,8 +257,8 @@ def test_selections__mean_what_they_mean_to_sqlmesh(tmp_path: Path) -> None:
 
 def test_scopes__go_by_both_versions_of_a_model(tmp_path: Path) -> None:
     shop = write_duck_shop(tmp_path)
-    shop.edit("models/orders.sql", "owner data,", "owner data,\n  tags (scratch),")
-    with opened(tmp_path / "scratch", shop.project) as project:
+    shop.edit("models/orders.sql", "grain order_id,", "grain order_id, owner data, tags (scratch),")
+    with opened(scratch(tmp_path), shop.project) as project:
         context = project.context
         names = Names(context.default_catalog, context.default_dialect)
         after = dict(context.models)

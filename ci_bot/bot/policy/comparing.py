@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar, get_args
 
+from ci_bot.bot.policy import words
 from ci_bot.bot.policy.document import (
     EVERY_RULE,
     AnyWeight,
-    DiffEntry,
     Entry,
     IgnoreEntry,
     PolicyLimits,
     SeverityEntry,
-    StatementEntry,
 )
 from ci_bot.bot.policy.policy import Policy
 from ci_bot.bot.values import FailOn
@@ -93,10 +92,10 @@ def _severities(before: Policy, after: Policy, weights: Weights) -> Iterator[Pol
     new, gone = _new_and_gone(before.severity, after.severity)
     for entry in new:
         lighter = _lowers(entry, before.severity, weights)
-        yield _at(entry, f"{_about(entry)} would weigh {_weight(entry)}", loosens=lighter)
+        yield _at(entry, f"{words.about(entry)} would weigh {words.weight(entry)}", loosens=lighter)
     for entry in gone:
         heavier = _raises(entry, after.severity, weights)
-        told = f"{_about(entry)} would no longer weigh {_weight(entry)}"
+        told = f"{words.about(entry)} would no longer weigh {words.weight(entry)}"
         yield PolicyChange(told, loosens=heavier, path=entry.path)
     kept_before = [_meaning(entry) for entry in before.severity if entry not in gone]
     kept_after = [_meaning(entry) for entry in after.severity if entry not in new]
@@ -144,12 +143,12 @@ def _ignores(before: Policy, after: Policy, today: date) -> Iterator[PolicyChang
         )
         yield _at(
             entry,
-            f"{_about(entry)} would be ignored until {until}",
+            f"{words.about(entry)} would be ignored until {until}",
             loosens=not shorter and entry.until >= today,
         )
     for entry in gone:
         if not any(_same_but_until(entry, other) for other in after.ignore):
-            told = f"{_about(entry)} would no longer be ignored"
+            told = f"{words.about(entry)} would no longer be ignored"
             yield PolicyChange(told, loosens=False, path=entry.path)
 
 
@@ -161,15 +160,10 @@ def _same_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
 def _statements(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     new, gone = _new_and_gone(before.statements, after.statements)
     for entry in new:
-        yield _at(entry, f"{_allowed(entry)} would be allowed", loosens=True)
+        yield _at(entry, f"it would be allowed {words.allowed(entry)}", loosens=True)
     for entry in gone:
-        told = f"{_allowed(entry)} would no longer be allowed"
+        told = f"it would no longer be allowed {words.allowed(entry)}"
         yield PolicyChange(told, loosens=False, path=entry.path)
-
-
-def _allowed(entry: StatementEntry) -> str:
-    who = f" by statements of {_listed(entry.models)}" if entry.models else ""
-    return f"that something {' or '.join(entry.does)} {_listed(entry.target)}{who}"
 
 
 def _schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
@@ -179,10 +173,10 @@ def _schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     added = sorted(set(new or ()) - set(old or ()))
     gone = sorted(set(old or ()) - set(new or ()))
     if added:
-        told = f"schemas {_listed(added)} would be allowed to hold personal data"
+        told = f"schemas {words.listed(added)} would be allowed to hold personal data"
         yield PolicyChange(told, loosens=True, path=_path(after))
     if gone:
-        told = f"schemas {_listed(gone)} would no longer be allowed to hold personal data"
+        told = f"schemas {words.listed(gone)} would no longer be allowed to hold personal data"
         yield PolicyChange(told, loosens=False, path=_path(before))
 
 
@@ -200,8 +194,8 @@ def _is_wider(name: str, old: float | FailOn | None, new: float | FailOn | None)
     unset = _UNSET[name]
     before, after = unset if old is None else old, unset if new is None else new
     if isinstance(before, str) or isinstance(after, str):
-        words: tuple[object, ...] = _STRICTEST_FIRST
-        return words.index(after) > words.index(before)
+        order: tuple[object, ...] = _STRICTEST_FIRST
+        return order.index(after) > order.index(before)
     return after > before
 
 
@@ -212,15 +206,11 @@ def _value(value: object) -> str:
 def _tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     new, gone = _new_and_gone(before.data_diff, after.data_diff)
     for entry in new:
-        yield _at(entry, f"{_differs(entry)} would be tolerated", loosens=entry.tolerance > 0)
+        yield _at(entry, f"{words.differs(entry)} would be tolerated", loosens=entry.tolerance > 0)
     widest = max([after.limits.diff_tolerance or 0.0, *(e.tolerance for e in after.data_diff)])
     for entry in gone:
-        told = f"{_differs(entry)} would no longer be tolerated"
+        told = f"{words.differs(entry)} would no longer be tolerated"
         yield PolicyChange(told, loosens=widest > entry.tolerance, path=entry.path)
-
-
-def _differs(entry: DiffEntry) -> str:
-    return f"a data diff of {entry.tolerance:.4%} of the rows of {_listed(entry.models)}"
 
 
 def _owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
@@ -228,12 +218,10 @@ def _owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         return
     new, gone = _new_and_gone(before.owners, after.owners)
     for entry in new:
-        whom = " and ".join(f"@{name}" for name in entry.github)
-        told = f"{_models(entry)} would be owned by {whom}"
+        told = f"{words.models(entry)} would be owned by {words.whom(entry)}"
         yield _at(entry, told, loosens=True)
     for entry in gone:
-        whom = " and ".join(f"@{name}" for name in entry.github)
-        told = f"{_models(entry)} would no longer be owned by {whom}"
+        told = f"{words.models(entry)} would no longer be owned by {words.whom(entry)}"
         yield PolicyChange(told, loosens=True, path=entry.path)
     if not new and not gone:
         told = "the owners would stand in another order, and the last one counts"
@@ -246,32 +234,3 @@ def _at(entry: Entry, told: str, *, loosens: bool) -> PolicyChange:
 
 def _path(policy: Policy) -> str | None:
     return next((entry.path for entry in policy.entries), None)
-
-
-def _weight(entry: SeverityEntry) -> str:
-    if entry.severity == "off":
-        return "nothing (off)"
-    most = "at most " if EVERY_RULE in entry.rule else ""
-    return f"{most}{entry.severity}"
-
-
-def _about(entry: SeverityEntry | IgnoreEntry) -> str:
-    rules = "every rule" if EVERY_RULE in entry.rule else _listed(entry.rule)
-    where = _models(entry) if entry.is_scoped else ""
-    files = f" in {_listed(entry.paths)}" if entry.paths else ""
-    on = f" on {where}" if entry.asks_for_models else ""
-    return f"{rules}{on}{files}"
-
-
-def _models(entry: Entry) -> str:
-    models = getattr(entry, "models", None)
-    owner = getattr(entry, "owner", None)
-    told = _listed(models) if models else ""
-    return f"{told}{' ' if told and owner else ''}{f'models of {_listed(owner)}' if owner else ''}"
-
-
-def _listed(names: Iterable[str] | None) -> str:
-    every = [f"`{name}`" for name in names or ()]
-    shown = every[:5]
-    rest = len(every) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")

@@ -32,7 +32,6 @@ from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.policy_scopes import scoped_models
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
-from ci_bot.worker.review.rule_inputs import rule_inputs
 from ci_bot.worker.rules import column_changes, find
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names

@@ -78,7 +78,7 @@ LOOSER = {
     "a statement": (
         "",
         "statements:\n- {target: audit.*, does: [writes, drops], models: a.*, reason: x}",
-        "that something writes or drops `audit.*` by statements of `a.*` would be allowed",
+        "it would be allowed that something writes or drops `audit.*` by statements of `a.*`",
     ),
     "a schema for personal data": (
         "personal-data: {schemas: crm}",
@@ -105,16 +105,16 @@ LOOSER = {
         "data-diff:\n- {models: a.*, tolerance: 0.5, reason: x}",
         "of `a.b` would no longer be tolerated",
     ),
-    "an owner": ("", OWNERS + "- {models: a.*, github: bob}", "`a.*` would be owned by @bob"),
+    "an owner": ("", OWNERS + "- {models: a.*, github: bob}", "`a.*` would be owned by `@bob`"),
     "another owner": (
         OWNERS + "- {models: a.*, github: bob}",
         OWNERS + "- {models: a.*, github: [bob, eve]}",
-        "`a.*` would be owned by @bob and @eve",
+        "`a.*` would be owned by `@bob` and `@eve`",
     ),
     "no owner": (
         OWNERS + "- {owner: finance, github: bob}",
         "",
-        "models of `finance` would no longer be owned by @bob",
+        "models of `finance` would no longer be owned by `@bob`",
     ),
     "owners in another order": (
         OWNERS + "- {models: a.*, github: bob}\n- {models: a.b, github: eve}",

@@ -8,6 +8,8 @@ from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, risk
 from ci_bot.bot.policy.document import IgnoreEntry
+from ci_bot.bot.policy.words import said
+from ci_bot.contracts.documents.plan import Severity
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.rules import rule
 
@@ -31,11 +33,13 @@ def policy_changed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterato
             severity=None if change.loosens else "low",
             path=change.path,
             line=change.line,
+            subject=change.told,
         )
     if rest:
         looser = any(change.loosens for change in rest)
         told = f"{counted(len(rest), 'more change')} of the policy."
-        yield risk(CHANGED, told, _READ, severity=None if looser else "low", path=rest[0].path)
+        weight: Severity | None = None if looser else "low"
+        yield risk(CHANGED, told, _READ, severity=weight, path=rest[0].path, subject="more")
 
 
 @judges(EXPIRED)
@@ -54,6 +58,7 @@ def policy_expired(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterato
             severity=None if _touches(entry, facts, bot) else "info",
             path=entry.path,
             line=entry.line,
+            subject=said(entry),
         )
 
 
