@@ -42,6 +42,7 @@ from ci_bot.contracts.environment import (
     for_cleanup,
     for_review,
 )
+from ci_bot.contracts.policy_scopes import ModelScope, ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
@@ -129,6 +130,13 @@ class ReviewRequest(_Planning, _Request):
     )
     execution_time: str | None = None
     executor_hour_price: float | None = Field(default=None, ge=0)
+    scopes: list[ModelScope] = Field(
+        default_factory=list, description="Whose models the policy has to know."
+    )
+    personal_schemas: list[Name] | None = Field(
+        default=None,
+        description="Schemas that may hold personal data, `*` matches; null: nobody has said.",
+    )
 
 
 class BaseTestsRequest(_Request):
@@ -151,6 +159,16 @@ class ScanRequest(_Request):
     )
     before_dir: Name | None = Field(
         default=None, description="Directory with the base branch's version of the changed files."
+    )
+
+
+class ScopesRequest(_Request):
+    """Can SQLMesh read the scopes of a policy, and which of them mean a model?"""
+
+    activity: Literal["scopes"] = "scopes"
+    scopes: list[ModelScope]
+    model: Name | None = Field(
+        default=None, description="Null: nothing of the project is loaded, and no model is meant."
     )
 
 
@@ -234,6 +252,7 @@ AnyRequest = (
     ReviewRequest
     | BaseTestsRequest
     | ScanRequest
+    | ScopesRequest
     | ApplyRequest
     | CleanupRequest
     | ListRequest
@@ -267,6 +286,7 @@ AnyAnswer = (
     ReviewFacts
     | BaseTests
     | ScanFacts
+    | ScopesAnswer
     | ApplyDocument
     | CleanupDocument
     | EnvironmentList

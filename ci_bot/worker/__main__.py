@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_bot.contracts.base import Contract
 from ci_bot.contracts.environment import UnfitName
@@ -21,12 +22,16 @@ from ci_bot.contracts.messages import (
     ListRequest,
     ReviewRequest,
     ScanRequest,
+    ScopesRequest,
     SweepRequest,
 )
 from ci_bot.errors import BotError, format_exception
 from ci_bot.worker.process.channel import Channel
 from ci_bot.worker.process.stopping import Stop
 from ci_bot.worker.words.problems import cancelled, speakable
+
+if TYPE_CHECKING:
+    from ci_bot.worker.process.clock import Clock
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
@@ -40,6 +45,7 @@ Words = Callable[[], Contract]
 LoadingRequest = (
     ReviewRequest
     | BaseTestsRequest
+    | ScopesRequest
     | ApplyRequest
     | CleanupRequest
     | ListRequest
@@ -155,12 +161,8 @@ def perform(
     clock = Clock()
     if isinstance(request, ReviewRequest):
         return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))
-    if isinstance(request, BaseTestsRequest):
-        from ci_bot.worker.review import base_test_runs, reviewing
-
-        return base_test_runs.base_tests(
-            request, reviewing.ReviewPorts(clock, progress, before_spark)
-        )
+    if isinstance(request, BaseTestsRequest | ScopesRequest):
+        return without_state(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
         from ci_bot.worker.apply import applying
 
@@ -193,6 +195,22 @@ def perform(
     return cleaning.cleanup(
         request, cleaning.CleanupPorts(clock, progress, before_spark, last_words)
     )
+
+
+def without_state(
+    request: BaseTestsRequest | ScopesRequest,
+    clock: Clock,
+    progress: Callable[[str, str], None],
+    before_spark: Callable[[], None],
+) -> Contract:
+    """Answers a question about a project by itself."""
+    if isinstance(request, ScopesRequest):
+        from ci_bot.worker.review import policy_scopes
+
+        return policy_scopes.answer(request, clock, before_spark)
+    from ci_bot.worker.review import base_test_runs, reviewing
+
+    return base_test_runs.base_tests(request, reviewing.ReviewPorts(clock, progress, before_spark))
 
 
 def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.comment.text import shell_commands, words
+from ci_bot.bot.comment.text import shell_commands, weights, words
 from ci_bot.bot.comment.text.advice import recommendations
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
@@ -155,6 +155,16 @@ class ReviewView:
             self.report.risks,
             key=lambda risk: (_SEVERITY_ORDER[risk.severity], risk.rule, risk.model or ""),
         )
+
+    @property
+    def set_aside(self) -> str:
+        """How many findings took no part in the decision; "" where there is none."""
+        return weights.set_aside(self.report.set_aside)
+
+    @property
+    def policy(self) -> str:
+        """Which policy counted; "" where there is none."""
+        return weights.policy(self.report.policy)
 
     @cached_property
     def severities(self) -> Counter[str]:

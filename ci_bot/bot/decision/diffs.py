@@ -45,7 +45,7 @@ def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
 @compares(NOT_CHECKED, DUPLICATE_KEYS, NULL_KEYS, ROWS_GAINED, ROWS_LOST, VALUES_DIFFER)
 def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
     """Keys that are no keys, and rows and values that the tolerance does not cover."""
-    tolerance = limits.diff_tolerance
+    tolerance = limits.tolerances.get(diff.model, limits.diff_tolerance)
     prod, new = diff.rows_prod, diff.rows_pr
     if prod is None or new is None:
         return

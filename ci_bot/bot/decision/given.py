@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ci_bot.bot.policy.comparing import PolicyChange
+from ci_bot.bot.policy.weighing import Weighing
 
 
 @dataclass(frozen=True)
@@ -10,12 +14,14 @@ class Limits:
     """The lines that a team draws; None means that there is none.
 
     `max_intervals` counts the intervals of one plan, `max_executor_hours` bounds the estimate, and
-    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word.
+    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
+    `tolerances` is that of models which have one of their own.
     """
 
     max_intervals: int | None = None
     max_executor_hours: float | None = None
     diff_tolerance: float = 0.0
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class BotFacts:
             changed file of code.
         unread_because: why the rules on changed files have not run; None where they have.
         fork: the head branch is in another repository.
+        policy_changes: how the pull request changes the team's policy.
+        weighing: the policy that counts, and what is needed to weigh findings by it.
     """
 
     changed_files: tuple[str, ...] | None = None
@@ -42,3 +50,5 @@ class BotFacts:
     load_known: bool = True
     unread_because: str | None = None
     fork: bool = False
+    policy_changes: tuple[PolicyChange, ...] = ()
+    weighing: Weighing = field(default_factory=Weighing)

@@ -23,11 +23,15 @@ MAX_REASONS = 8
 
 @dataclass(frozen=True)
 class Judgement:
-    """The decision, the sentences that explain it, and every risk, heaviest first."""
+    """The decision, the sentences that explain it, and every risk, heaviest first.
+
+    `set_aside` are those that the team's policy keeps out of the decision.
+    """
 
     decision: Decision
     reasons: tuple[str, ...]
     risks: tuple[Risk, ...]
+    set_aside: tuple[Risk, ...] = ()
 
 
 def judge(
@@ -38,15 +42,17 @@ def judge(
     Args:
         facts: the worker's answer; believed as far as code of the pull request can be.
         limits: the team's lines.
-        bot: what the bot knows itself.
+        bot: what the bot knows itself, the team's policy among it.
     """
     limits, bot = limits or Limits(), bot or BotFacts()
     risks = [from_finding(finding) for finding in facts.findings]
     for judged in PLAN_RULES:
         risks.extend(judged(facts, limits, bot))
-    risks = _without_too_many(ordered(_without_repeats(risks)))
+    weighed = bot.weighing.weigh(_without_repeats(risks))
+    risks = _without_too_many(ordered(weighed.counting))
+    aside = ordered(weighed.set_aside)[:MOST_RISKS]
     decision, reasons = decide(risks, facts)
-    return Judgement(decision, tuple(reasons), tuple(risks))
+    return Judgement(decision, tuple(reasons), tuple(risks), tuple(aside))
 
 
 def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:

@@ -63,6 +63,7 @@ class PullRequest:
     author: str
     fork: bool
     url: str
+    default_branch: str | None = None
 
     @property
     def is_dependabot(self) -> bool:

@@ -332,7 +332,7 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
         phase = apply_phase(document.result)
         return _may_show(marker) and publisher.try_post(phase, MarkerFacts.of(marker), render)
 
-    publisher.annotate(_differences(document, publisher.settings))
+    publisher.annotate(_differences(document, publisher))
     posted = publisher.conclude(
         {
             "decision": (marker.decision or "") if marker else "",
@@ -348,10 +348,16 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
 
 
 def _differences(
-    document: ApplyDocument, settings: Settings
+    document: ApplyDocument, publisher: Publisher
 ) -> list[tuple[str, str, str | None, int | None]]:
-    """Annotations for what the data diff found beyond `diff-tolerance`."""
-    limits = Limits(diff_tolerance=settings.inputs.diff_tolerance)
+    """Annotations for what the data diff found beyond what the input or the policy tolerates."""
+    policy = publisher.own_review.policy if publisher.own_review else None
+    given = publisher.settings.inputs.diff_tolerance
+    agreed = policy.diff_tolerance if policy else None
+    limits = Limits(
+        diff_tolerance=(agreed or 0.0) if given is None else given,
+        tolerances=policy.tolerances if policy else {},
+    )
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
         for risk in diff_risks(document.table_diff, limits)

@@ -22,6 +22,7 @@ from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.review import checked_out, flags_of
+from ci_bot.bot.pull_request.trusted_base import why_no_lighter
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
@@ -68,6 +69,7 @@ def review_again(
         ),
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
+        no_lighter=why_no_lighter(pull, None, checked_out=client.git.head()),
     )
     now = publisher.machine.timestamp()
     try:

@@ -12,6 +12,7 @@ from ci_bot.bot.decision import FAILURE_RISKS, Limits
 from ci_bot.bot.decision import exit_code as decision_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
+from ci_bot.bot.pull_request.trusted_base import why_no_lighter
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
@@ -165,7 +166,10 @@ def make_report(
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
-    options = options_of(activity, settings, publisher.template.environment, commits, pull)
+    options = replace(
+        options_of(activity, settings, publisher.template.environment, commits, pull),
+        no_lighter=why_no_lighter(pull, activity, checked_out=client.git.head()),
+    )
     try:
         return reviewing.review(client, options, planned_at=publisher.machine.timestamp())
     except Cancelled:
@@ -300,7 +304,8 @@ def exit_code(report: Report, inputs: Inputs) -> int:
     """A failed plan has its own exit code, whatever `fail-on` says; else the decision's."""
     if report.failure is not None:
         return report.failure.exit_code
-    return decision_exit_code(report.decision, inputs.fail_on)
+    agreed = report.policy.fail_on if report.policy else None
+    return decision_exit_code(report.decision, inputs.fail_on or agreed or "blocker")
 
 
 def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.comment.text import shell_commands, words
+from ci_bot.bot.comment.text import shell_commands, weights, words
 from ci_bot.bot.comment.view import DisplayWork, ReviewView
 from ci_bot.bot.terminal.outcome_text import apply_page, cleanup_page
 from ci_bot.bot.terminal.page import WIDTH, Page
@@ -199,7 +199,24 @@ def _risks(page: Page, view: ReviewView) -> None:
         color = _SEVERITY_COLORS.get(risk.severity)
         page.item(f"{where} · {risk.rule}", mark=f"{risk.severity:8}", color=color)
         page.note(risk.evidence, indent=11)
+        if risk.weighed is not None:
+            page.note(weights.weighed(risk), indent=11)
         page.note(f"Clears when {risk.clears_when}", indent=11)
+    _aside(page, view)
+
+
+def _aside(page: Page, view: ReviewView) -> None:
+    used = view.report.policy
+    if view.report.set_aside:
+        page.heading(f"Not counted: {view.set_aside}")
+    for risk in view.report.set_aside:
+        where = risk.model or risk.path or "the plan"
+        page.item(f"{where} · {risk.rule}", mark=f"{risk.severity:8}")
+        page.note(risk.evidence, indent=11)
+        page.note(weights.weighed(risk), indent=11)
+    if used is not None:
+        page.fact("Policy", view.policy.removeprefix("Policy: "))
+        page.fact("", used.not_loosened_because)
 
 
 def _models(page: Page, view: ReviewView) -> None:

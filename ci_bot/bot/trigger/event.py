@@ -44,6 +44,7 @@ class PullRequestEvent:
     draft: bool
     merged: bool
     sender: str
+    default_branch: str | None = None
 
     @property
     def is_fork(self) -> bool:
@@ -129,6 +130,7 @@ class MergeGroupEvent:
     base_sha: str
     number: int | None
     base_ref: str | None = None
+    default_branch: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +209,7 @@ def _pull_request(root: Node, sha: str | None) -> PullRequestEvent:
         draft=pull.optional("draft", Node.flag) or False,
         merged=pull.optional("merged", Node.flag) or False,
         sender=root.optional("sender.login", Node.name) or GHOST,
+        default_branch=root.optional("repository.default_branch", Node.name),
     )
 
 
@@ -281,6 +284,7 @@ def _merge_group(root: Node, _: str | None) -> MergeGroupEvent:
         base_sha=group.child("base_sha").sha(),
         number=int(queued[1]) or None if queued else None,
         base_ref=_branch(group.optional("base_ref", Node.name)),
+        default_branch=root.optional("repository.default_branch", Node.name),
     )
 
 

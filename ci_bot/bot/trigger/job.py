@@ -75,7 +75,8 @@ class Review:
     """Explain a pull request. Shas and branches are None where only its number is known.
 
     `untrusted` says in a sentence why there are no secrets and no comment; None where there are.
-    `comment` is whether the report may be written to the pull request.
+    `comment` is whether the report may be written to the pull request. `onto_default` is whether
+    the event says that it is to be merged into the default branch.
     """
 
     number: int | None
@@ -86,6 +87,7 @@ class Review:
     base_ref: str | None = None
     untrusted: str | None = None
     comment: bool = True
+    onto_default: bool = False
 
     @property
     def dispatched(self) -> bool:
@@ -232,6 +234,7 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         base_ref=event.base_ref,
         untrusted=_why_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
         comment=event.has_secrets,
+        onto_default=event.base_ref == event.default_branch,
     )
 
 
@@ -325,6 +328,7 @@ def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
         merge_sha=event.head_sha,
         base_ref=event.base_ref,
         comment=False,
+        onto_default=event.base_ref is not None and event.base_ref == event.default_branch,
     )
 
 

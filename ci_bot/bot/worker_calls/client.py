@@ -192,6 +192,11 @@ class WorkerClient:
         return self._options.checkout.name if named == "." else named
 
     @property
+    def own_machine(self) -> bool:
+        """Whether the project is the user's own, on the user's own machine."""
+        return self._options.own_machine
+
+    @property
     def gateway(self) -> str | None:
         return self._options.gateway
 

@@ -46,6 +46,7 @@ class Change(Contract):
     kind: Name = Field(description="SQLMesh's name of the model kind, e.g. FULL.")
     path: FilePath | None = Field(description="File, relative to the repository's root.")
     owner: Name | None = None
+    tags: list[Name] = Field(default_factory=list)
     diff: Text | None = Field(default=None, description="Unified diff of the definition.")
     columns: list[ColumnChange] = Field(default_factory=list)
     readers: list[Name] = Field(
@@ -113,6 +114,13 @@ class Lineage(Contract):
     edges: list[tuple[Name, Name]] = Field(default_factory=list)
 
 
+class StatementEffect(Contract):
+    """What a SQL statement does to an object: which verb, and the name part by part."""
+
+    action: Name
+    target: list[Name]
+
+
 class Finding(Contract):
     """What a rule saw. Rule, model, path and subject say what it is about; sentences may change."""
 
@@ -128,6 +136,9 @@ class Finding(Contract):
     line: Count | None = None
     evidence: Line
     clears_when: Line | None = None
+    effect: StatementEffect | None = Field(
+        default=None, description="Of a statement that does something to a named object."
+    )
 
 
 class LintCheck(Contract):

@@ -37,6 +37,8 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
+from ci_bot.contracts.documents.policy import PolicyUsed, Weighed
+from ci_bot.contracts.policy_scopes import ScopedModels
 
 Baseline = Literal["state", "base-branch", "empty"]
 
@@ -55,6 +57,9 @@ class Risk(Finding):
     """A finding that took part in the decision."""
 
     clears_when: Line
+    weighed: Weighed | None = Field(
+        default=None, description="Why it weighs something else than by itself; null: it does not."
+    )
 
 
 class ReviewFacts(Contract):
@@ -98,6 +103,9 @@ class ReviewFacts(Contract):
         default_factory=list,
         description="Why the base branch does not load; empty where it does, or was not loaded.",
     )
+    scoped: list[ScopedModels] = Field(
+        default_factory=list, description="The models of each scope that was asked for, in order."
+    )
 
 
 class Report(Contract):
@@ -125,6 +133,13 @@ class Report(Contract):
     statements: list[EnvironmentStatement]
     prod_plan: ProdPlan | None
     risks: list[Risk]
+    set_aside: list[Risk] = Field(
+        default_factory=list,
+        description="Findings that took no part in the decision; `weighed` says why.",
+    )
+    policy: PolicyUsed | None = Field(
+        default=None, description="The team's policy; null where there is none."
+    )
     checks: Checks
     cost: Cost
     stages: list[Stage]

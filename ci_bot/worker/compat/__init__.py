@@ -41,11 +41,13 @@ from ci_bot.worker.compat.planner import (
     inherits_intervals,
     keep_model_caps,
     note_refused_models,
+    parse_selection,
     plan_builder,
     plan_evaluator,
     plan_models_to_backfill,
     previews_forward_only,
     prod_interval_ends,
+    selector_of,
 )
 from ci_bot.worker.compat.selection import select_by_changed_files
 from ci_bot.worker.compat.spark import (
@@ -118,6 +120,7 @@ __all__ = [
     "new_state_sync",
     "note_refused_models",
     "open_duckdb_read_only",
+    "parse_selection",
     "plan_builder",
     "plan_evaluator",
     "plan_models_to_backfill",
@@ -131,6 +134,7 @@ __all__ = [
     "rendered_statement",
     "scan_packages_once",
     "select_by_changed_files",
+    "selector_of",
     "set_known_catalog",
     "state_adapter",
     "state_adapter_of",

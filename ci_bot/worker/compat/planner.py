@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +15,14 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
 from sqlmesh.core.plan.common import should_force_rebuild
 from sqlmesh.core.scheduler import Scheduler
+from sqlmesh.core.selector import parse
 from sqlmesh.core.snapshot import (
     Snapshot,
     SnapshotEvaluator,
     SnapshotId,
 )
+from sqlmesh.utils import UniqueKeyDict
+from sqlmesh.utils.dag import DAG
 from sqlmesh.utils.errors import NodeAuditsErrors
 
 from ci_bot.errors import BadInput
@@ -77,6 +80,41 @@ def expand_selection(context: Context, text: str) -> set[str]:
     """
     found: set[str] = context._new_selector().expand_model_selections([text])
     return found
+
+
+def parse_selection(text: str) -> None:
+    """Reads one selection and gives nothing.
+
+    Raises:
+        Exception: SQLMesh cannot read it; its parser raises more than one kind.
+
+    (`sqlmesh.core.selector.parse`)
+    """
+    parse(f"({text})")
+
+
+def selector_of(
+    context: Context, models: Mapping[str, Any], *, lineage: bool
+) -> Callable[..., Any]:
+    """What expands a list of selections over some models, by fully qualified name.
+
+    Args:
+        lineage: Whether a selection asks for what models read, or what reads them. Of a stored
+            model that has to be computed.
+
+    (`GenericContext._new_selector`)
+    """
+    known: UniqueKeyDict[str, Any] = UniqueKeyDict("models", **models)
+    dag: DAG[str] = DAG()
+    for name, model in models.items() if lineage else ():
+        dag.add(name, model.depends_on)
+    selector = context._new_selector(models=known, dag=dag)
+
+    def expand(selections: Sequence[str]) -> set[str]:
+        found: set[str] = selector.expand_model_selections(selections, models=dict(models))
+        return found & models.keys()
+
+    return expand
 
 
 def note_refused_models(builder: PlanBuilder) -> list[str]:

@@ -71,6 +71,7 @@ def changes(
                 kind=kind_name(snapshot),
                 path=path,
                 owner=snapshot.node.owner,
+                tags=sorted(snapshot.node.tags),
                 diff=_diff(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 from_base=is_from_base(snapshot.name, kind, path),

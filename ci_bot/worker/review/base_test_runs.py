@@ -10,12 +10,10 @@ from typing import Any
 
 from ci_bot.contracts.base_tests import BaseTests, TestName, TestOutcome
 from ci_bot.contracts.messages import BaseTestsRequest
-from ci_bot.worker import compat
 from ci_bot.worker.process import search_path
 from ci_bot.worker.project import unit_tests
-from ci_bot.worker.project.configuring import configure, new_context
 from ci_bot.worker.project.directories import place_of
-from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.stateless import load_alone
 from ci_bot.worker.review.reviewing import ReviewPorts
 
 
@@ -29,15 +27,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     base = Path(request.base_repository)
     search_path.move(request.workplace.python_path, Path(request.workplace.repository), base)
     place = place_of(request, request.projects, cache_name="base-tests", root=base)
-    configs, _ = configure(
-        place, ports.on_spark_start, clock=ports.clock, read=compat.read_configs_without_state
-    )
-    context = new_context(configs, place)
-    compat.give_state(
-        context, compat.throwaway_state(place.scratch_dir / "base-tests.duckdb", context)
-    )
-    compat.merge_nothing_from_state(context)
-    load(context, ports.clock.phase("load"), place.repository)
+    context = load_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
     ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
     chosen = {name: _of(context, name, place.repository) for name in request.tests}
     check = unit_tests.run(

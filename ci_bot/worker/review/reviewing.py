@@ -31,6 +31,7 @@ from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
+from ci_bot.worker.review.policy_scopes import scoped_models
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
 from ci_bot.worker.words import times
@@ -86,15 +87,23 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         changed_files=request.changed_files,
     )
     with clock.phase("rules"):
-        found = find(
-            rule_inputs(
-                opened,
-                planned,
-                facts.drift,
-                request,
-                row_counts=facts.row_counts(),
-                config_before=opened.config_before,
-            )
+        inputs = rule_inputs(
+            opened,
+            planned,
+            facts.drift,
+            request,
+            row_counts=facts.row_counts(),
+            config_before=opened.config_before,
+        )
+        found = find(inputs)
+        told = (*described["changes"], *found, *checked.lint.findings)
+        scoped = scoped_models(
+            context,
+            request.scopes,
+            before=inputs.before,
+            after=inputs.after,
+            about={names.of(item.model) for item in told if item.model is not None},
+            names=names,
         )
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
@@ -116,6 +125,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         versions=stamp,
         timings=dict(clock.phases),
         base_failures=list(opened.base_failures),
+        scoped=scoped,
         **described,
     )
 

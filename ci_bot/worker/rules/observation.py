@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from ci_bot.contracts.documents.plan import Finding, Severity
+from ci_bot.contracts.documents.plan import Finding, Severity, StatementEffect
 from ci_bot.contracts.rules import RuleSpec
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
@@ -38,6 +38,7 @@ class Observation:
         model_name: its name, where there is no model object because nothing could be loaded.
         anchors: words to look for in the file, best first, to find the line.
         path, line: where the place is known exactly.
+        effect: of a statement, what it does to a named object.
     """
 
     spec: RuleSpec
@@ -50,6 +51,7 @@ class Observation:
     line: int | None = None
     model_name: str | None = None
     subject: tuple[str, ...] = ()
+    effect: StatementEffect | None = None
 
     @property
     def weight(self) -> Severity:
@@ -99,6 +101,7 @@ def finding(observation: Observation, called: Names, path: str | None, line: int
         subject=shortened(hide("; ".join(observation.subject)), SUBJECT_LENGTH) or None,
         evidence=shortened(hide(observation.told), EVIDENCE_LENGTH),
         clears_when=shortened(observation.clears, EVIDENCE_LENGTH),
+        effect=observation.effect,
     )
 
 

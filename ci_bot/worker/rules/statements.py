@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.documents.plan import Severity, StatementEffect
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
@@ -118,6 +118,7 @@ def _observation(
         path=path,
         line=line,
         subject=subject_of(item),
+        effect=effect_of(item),
     )
 
 
@@ -129,6 +130,14 @@ def subject_of(item: JudgedEffect) -> tuple[str, ...]:
     target = display_name(effect.target) if effect.target is not None else ""
     parts = (statement.slot, effect.action, effect.kind, effect.detail, target)
     return tuple(part for part in parts if part)
+
+
+def effect_of(item: JudgedEffect) -> StatementEffect | None:
+    """What a team's policy can allow: something that is done to an object of a known name."""
+    target = item.effect.target
+    if target is None:
+        return None
+    return StatementEffect(action=item.effect.action, target=list(target))
 
 
 def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:

@@ -119,6 +119,42 @@ def test_contents__that_are_too_large__are_neither_given_nor_held(
         tracemalloc.stop()
 
 
+def test_files__of_a_commit_are_found_by_path(repository: Repository, ground: Path) -> None:
+    names = ["a b.sql", "ü/é.sql", 'quo"te', "x missing", "-x", "empty", ":x", "0" * 40 + " blob 1"]
+    for name in names:
+        (repository.root / name).parent.mkdir(exist_ok=True)
+        (repository.root / name).write_text("" if name == "empty" else name)
+    (repository.root / "link").symlink_to("/etc/passwd")
+    (repository.root / "large").write_bytes(b"0" * 1_000)
+    commit = repository.commit()
+    for name in names:
+        (repository.root / name).write_text("not committed")
+    reads = Git(repository.root, private=private(ground))
+    with reads.files_of(commit, at_most=100) as read:
+        for name in names:
+            assert read(name) == (b"" if name == "empty" else name.encode()), name
+        assert read("link") == b"/etc/passwd"
+        assert read("large") == b"0" * 101
+        for gone in (
+            "none",
+            "models",
+            "models/a.sql/x",
+            "README\nREADME",
+            "README\0",
+            "",
+            ".",
+            "./README",
+            "../README",
+            "/README",
+            "y blob 3",
+            "y missing",
+        ):
+            assert read(gone) is None, gone
+        assert read("README") == b"x", "it still answers"
+    with reads.files_of(commit[::-1], at_most=100) as read:
+        assert read("README") is None
+
+
 def with_many(repository: Repository, count: int) -> str:
     """A commit that adds so many files, all with one content; none of them is checked out."""
     blob = repository.git("rev-parse", "HEAD:README")

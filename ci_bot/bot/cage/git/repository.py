@@ -25,6 +25,9 @@ from ci_bot.secrets.cutting import quoted_value
 MOST_CHANGED_FILES = 100_000
 _SHA = re.compile(r"[0-9a-f]{40}")
 _BRANCH = "refs/heads/"
+_OBJECT = re.compile(rb"[0-9a-f]{40} (?P<kind>[a-z]+) (?P<size>[0-9]+)")
+# Would end a question, or make it another one; a path from the root begins with neither.
+_BREAKS = re.compile(r"[\n\0]|^\.{1,2}(?:/|$)|^$")
 _NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
 _CREDENTIALS = re.compile(
     r"^(?:http\..*\.?extraheader|includeif\..*\.path|include\.path|credential\..*"
@@ -216,18 +219,39 @@ class Git:
         A blob comes as a commit holds it, without filters; None where the checkout lacks it, or
         where it is larger than `at_most` bytes.
         """
+        with self._objects(at_most) as read:
+            yield lambda blob: read(_sha(blob))
+
+    @contextmanager
+    def files_of(self, commit: str, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+        """The same for files of a commit, by path; of a link it is the name that it leads to.
+
+        Of a file that is larger it is the first `at_most` bytes and one more.
+        """
+        begin = _sha(commit)
+        with self._objects(at_most, cut=True) as read:
+            yield lambda path: None if _BREAKS.search(path) else read(f"{begin}:{path}")
+
+    @contextmanager
+    def _objects(
+        self, at_most: int, *, cut: bool = False
+    ) -> Iterator[Callable[[str], bytes | None]]:
         with self._program.stream(["cat-file", "--batch"]) as stream:
 
-            def read(blob: str) -> bytes | None:
-                stream.ask(_sha(blob))
-                words = stream.until(b"\n").decode("ascii", "replace").split(" ")
-                if words[1:] == ["missing"]:
+            def read(name: str) -> bytes | None:
+                stream.ask(name)
+                # What is not there is told with the name that was asked for, whatever that holds.
+                told = _OBJECT.fullmatch(stream.until(b"\n"))
+                if told is None:
                     return None
-                size = int(words[2])
-                if words[1] != "blob" or size > at_most:
+                size = int(told["size"])
+                wanted = size if size <= at_most else at_most + 1 if cut else 0
+                if told["kind"] != b"blob" or not (wanted or size == 0):
                     stream.skip(size + 1)
                     return None
-                return stream.exactly(size + 1)[:size]
+                content = stream.exactly(wanted)
+                stream.skip(size - wanted + 1)
+                return content
 
             yield read
 

@@ -47,7 +47,7 @@ class GitStream:
             StreamEnded: git has ended, and nobody hears the question.
         """
         try:
-            self._input.write(line.encode("ascii") + b"\n")
+            self._input.write(line.encode("utf-8", "surrogateescape") + b"\n")
             self._input.flush()
         except BrokenPipeError:
             raise StreamEnded from None

@@ -30,6 +30,7 @@ from ci_bot.contracts.messages import (
     ReviewRequest,
     SweepRequest,
 )
+from ci_bot.contracts.policy_scopes import ScopesAnswer
 from ci_bot.contracts.reasons import of_a_result, of_the_worker
 from ci_bot.contracts.scan import ScanFacts
 
@@ -70,7 +71,7 @@ def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
     if isinstance(answer, SweepDocument):
         cleanups = [_with_known_reason(document) for document in answer.cleanups]
         return answer.model_copy(update={"cleanups": cleanups})
-    if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | DoctorDocument):
+    if isinstance(answer, ScanFacts | BaseTests | ScopesAnswer | EnvironmentList | DoctorDocument):
         return answer
     return _with_known_reason(answer)
 
@@ -130,7 +131,10 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
     if isinstance(answer, SweepDocument) and isinstance(request, SweepRequest):
         _check_sweep(answer, request)
         return
-    if isinstance(answer, ScanFacts | BaseTests | EnvironmentList | SweepDocument | DoctorDocument):
+    if isinstance(
+        answer,
+        ScanFacts | BaseTests | ScopesAnswer | EnvironmentList | SweepDocument | DoctorDocument,
+    ):
         return  # about no environment in particular, and there is nothing in it to be believed
     if (
         isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest)
@@ -187,6 +191,7 @@ _FIELDS = frozenset(
         ReviewFacts,
         BaseTests,
         ScanFacts,
+        ScopesAnswer,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,
@@ -196,7 +201,18 @@ _FIELDS = frozenset(
         Failure,
     )
     for name in model.model_fields
-) | {"review", "base_tests", "scan", "apply", "cleanup", "list", "sweep", "doctor", "failure"}
+) | {
+    "review",
+    "base_tests",
+    "scan",
+    "scopes",
+    "apply",
+    "cleanup",
+    "list",
+    "sweep",
+    "doctor",
+    "failure",
+}
 
 
 def _is_ours(part: str) -> bool:

@@ -16,6 +16,7 @@ from ci_bot.contracts.documents.plan import Change
 _CHANGES = "| Model | Change | Category | Kind | Owner |\n|:--|:--|:--|:--|:--|"
 _MINOR = "| Model | Category | Kind |\n|:--|:--|:--|"
 _RISKS = "| Risk | Where | Evidence | Clears when |\n|:--|:--|:--|:--|"
+_ASIDE = "| Finding | Where | Evidence | Why it does not count |\n|:--|:--|:--|:--|"
 _FINDINGS = "| Finding | Where | Evidence |\n|:--|:--|:--|"
 _LOSSES = "| Model | What goes | Still read by |\n|:--|:--|:--|"
 _BACKFILL = "| Model | How | Window | Intervals | Batches | Table |\n|:--|:--|:--|--:|--:|:--|"
@@ -111,6 +112,7 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
         Share(table("reused", view.reused, _BACKFILL, "models", "backfill"), 3_500),
         Share(table("edited", view.edited, _CHANGES, "models", "change", links), 3_500),
         Share(table("risks", risks, _RISKS, "risks", "risk", links, limit), 2_000),
+        Share(table("aside", report.set_aside, _ASIDE, "findings", "aside", links, limit), 1_500),
         Share(table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
         Share(table("blockers", blockers, _RISKS, "blockers", "risk", links, limit), 4_000),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ci_bot.bot.comment.text import markdown, prose, words
+from ci_bot.bot.comment.text import markdown, prose, weights, words
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.contracts.base import short
 
@@ -73,7 +73,11 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
     "fence": markdown.fence,
     "html_code": markdown.html_code,
 }
-SHORTENERS: dict[str, Callable[..., str]] = {"head": head, "short": short}
+SHORTENERS: dict[str, Callable[..., str]] = {
+    "head": head,
+    "short": short,
+    "weighed": weights.weighed,
+}
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "linked": linked,
     "maybe": maybe,

@@ -34,6 +34,7 @@ def pull_request(data: Any) -> PullRequest:
         author=maybe(data, "user.login", str) or GHOST,
         fork=not same_repository(head, base),
         url=maybe(data, "html_url", str) or "",
+        default_branch=maybe(data, "base.repo.default_branch", str),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 
 import ci_bot
 from ci_bot.bot.cage.git.repository import Git, GitFile
@@ -23,6 +24,14 @@ from ci_bot.bot.worker_calls.refusals import bad_input
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
 from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
+from ci_bot.bot.worker_calls.review.team_policy import (
+    TeamPolicy,
+    added_comments,
+    of_base,
+    of_working_tree,
+    used,
+    with_limits,
+)
 from ci_bot.contracts.base import Failure, Line, Versions
 from ci_bot.contracts.documents.plan import (
     AuditsCheck,
@@ -70,6 +79,13 @@ class Commits:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewOptions:
+    """What a review is asked for.
+
+    Attributes:
+        limits: Those that an input sets; the policy's count where it sets none.
+        no_lighter: Why the policy makes nothing lighter, as a sentence; None where it may.
+    """
+
     environment: str
     owner: Owner
     commits: Commits
@@ -84,6 +100,7 @@ class ReviewOptions:
     conflict: bool = False
     fork: bool = False
     python_path: tuple[str, ...] = ()
+    no_lighter: str | None = None
 
 
 def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
@@ -93,9 +110,16 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     same.
     """
     changed = changed_by(client.git, options.commits)
+    team = _team_policy(client, options, changed, date.fromisoformat(planned_at[:10]))
+    price = options.executor_hour_price
+    options = replace(
+        options,
+        limits=with_limits(options.limits, team.policy),
+        executor_hour_price=team.policy.executor_hour_price if price is None else price,
+    )
     state_failure: Failure | None = None
     try:
-        facts, baseline, state_failure = _facts(client, options, changed)
+        facts, baseline, state_failure = _facts(client, options, changed, team)
     except Cancelled:
         raise
     except BotError as error:
@@ -103,6 +127,7 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
             raise
         failure = failure_of(error, "plan", client.redactor)
         facts, baseline = _failed(failure, client, options), "state"
+    team.check(facts)
     facts = compared_with_base(client, facts, options.commits.base, options.owner)
     bot = BotFacts(
         changed_files=tuple(changed.paths) if changed is not None else None,
@@ -121,11 +146,40 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
             load_known=loaded is not None,
             unread_because=None if client.scanned else client.not_scanned_because,
         )
+    weighing = team.weighing(facts, client.git, changed)
+    bot = replace(
+        bot,
+        weighing=weighing,
+        policy_changes=(*team.changes, *added_comments(weighing.comments)),
+    )
     report = _report(
         facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
-    )
+    ).model_copy(update={"policy": used(team, weighing, facts)})
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
     return client.redactor.document(report)
+
+
+def _team_policy(
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, today: date
+) -> TeamPolicy:
+    """The policy of the base commit; on a laptop that names none, the one that lies there.
+
+    Raises:
+        UnfitPolicy: it cannot be used.
+    """
+    commits = options.commits
+    if commits.base is not None and client.git.has(commits.base):
+        return of_base(
+            client.git,
+            client.projects,
+            base=commits.base,
+            new=(commits.merge or commits.head) if changed is not None else None,
+            today=today,
+            no_lighter=options.no_lighter,
+        )
+    if commits.base is None and client.own_machine:
+        return of_working_tree(client.checkout, client.projects, today=today)
+    return TeamPolicy(today=today)
 
 
 def _code_on_load(
@@ -186,6 +240,7 @@ def _report(
         decision=judgement.decision,
         reasons=list(judgement.reasons),
         risks=list(judgement.risks),
+        set_aside=list(judgement.set_aside),
         cut=[],
         changes=facts.changes,
         backfill=facts.backfill,
@@ -218,35 +273,35 @@ def changed_by(git: Git, commits: Commits) -> Changes | None:
 
 
 def _facts(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """The worker's answer, what it compared with, and why `auto` could not take the state."""
     if options.baseline == "base-branch":
-        return *_ask_base(client, options, changed), None
+        return *_ask_base(client, options, changed, team), None
     before = client.export_before(changed.before()) if changed is not None else None
-    answer = _ask(client, options, changed, baseline="state", base=None, before=before)
+    answer = _ask(client, options, changed, team, baseline="state", base=None, before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline, None
     failure = answer.failure
     if options.commits.base is not None and client.git.has(options.commits.base):
         if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
-            facts, baseline = _ask_base(client, options, changed)
+            facts, baseline = _ask_base(client, options, changed, team)
             if facts.failure is None:
                 return facts, baseline, failure
         elif failure.stage in _LOADING:
             # Whether the base branch fails alike is asked only now: it is a second load.
-            facts, baseline = _ask_base(client, options, changed)
+            facts, baseline = _ask_base(client, options, changed, team)
             if facts.failure is not None or not facts.project.models:
                 return facts, baseline, None
     return _failed(failure, client, options), "state", None
 
 
 def _ask_base(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
 ) -> tuple[ReviewFacts, Baseline]:
     base = client.export_base(options.commits.base) if options.commits.base else None
     before = None if base is None else client.base_directory
-    answer = _ask(client, options, changed, baseline="base-branch", base=base, before=before)
+    answer = _ask(client, options, changed, team, baseline="base-branch", base=base, before=before)
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline
     paths = None if changed is None else changed.paths
@@ -262,6 +317,7 @@ def _ask(
     client: WorkerClient,
     options: ReviewOptions,
     changed: Changes | None,
+    team: TeamPolicy,
     *,
     baseline: BaselineChoice,
     base: list[str] | None,
@@ -286,6 +342,8 @@ def _ask(
             base_names=options.commits.base_names(),
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
+            scopes=team.scopes,
+            personal_schemas=team.personal_schemas,
         )
     except UnfitName as error:
         raise bad_input(error) from error

@@ -1,0 +1,279 @@
+"""What may stand in a policy file: one class for each kind of entry.
+
+The same classes check a file and give the JSON Schema with which editors complete one
+(`docs/policy.schema.json`).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    WithJsonSchema,
+    model_validator,
+)
+from typing_extensions import TypeAliasType
+
+from ci_bot.bot.values import FailOn
+from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.intervals import MOST_INTERVALS
+
+EVERY_RULE = "*"
+OFF: Literal["off"] = "off"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ACCOUNT = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})?")
+# SQLMesh would run git for it, which the process that plans does not have.
+_GIT = re.compile(r"(?<![\w.])git:")
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_date(value: Any) -> Any:
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        raise ValueError("must be a date, as in 2027-03-31")
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value} is no day of the calendar") from None
+
+
+def _line(text: str) -> str:
+    plain = " ".join(text.split())
+    if not plain:
+        raise ValueError("must say something")
+    if not plain.isprintable():
+        raise ValueError("must hold printable characters only")
+    return plain
+
+
+def _account(text: str) -> str:
+    if not _ACCOUNT.fullmatch(text):
+        raise ValueError("must be a login or `organization/team` of GitHub")
+    return text.removeprefix("@")
+
+
+def _selection(text: str) -> str:
+    if _GIT.search(text):
+        raise ValueError("cannot select by `git:`; name models or tags")
+    return text
+
+
+RuleName = TypeAliasType("RuleName", Annotated[str, Field(max_length=100)])
+_Word = Annotated[str, Field(max_length=500), AfterValidator(_line)]
+_Selection = Annotated[_Word, AfterValidator(_selection)]
+_Account = Annotated[str, AfterValidator(_account)]
+StatementDeed = Literal["writes", "creates", "replaces", "alters", "drops", "grants", "describes"]
+_Some = Field(min_length=1, max_length=500)
+# A list of one may be written without its brackets.
+_Words = Annotated[
+    list[_Word], _Some, BeforeValidator(_as_list, json_schema_input_type=str | list[str])
+]
+
+Day = Annotated[
+    date,
+    BeforeValidator(_as_date, json_schema_input_type=str),
+    WithJsonSchema({"type": "string", "format": "date"}),
+]
+Rules = Annotated[
+    list[RuleName],
+    _Some,
+    BeforeValidator(_as_list, json_schema_input_type=RuleName | list[RuleName]),
+    Field(description="A rule's id, or a list of them."),
+]
+PolicyReason = Annotated[_Word, Field(description="Why; shown with every finding that it changes.")]
+Models = Annotated[
+    list[_Selection],
+    _Some,
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+    Field(description="Models in SQLMesh's selector syntax: names with *, tag:x, +m+, &, |, ^."),
+]
+Owners = Annotated[_Words, Field(description="SQLMesh owners, as models name them.")]
+Paths = Annotated[
+    _Words, Field(description="Files, relative to the repository; * also matches directories.")
+]
+Targets = Annotated[
+    _Words, Field(description="Tables that it may be done to, as in audit.*; part by part.")
+]
+Deeds = Annotated[
+    list[StatementDeed],
+    _Some,
+    BeforeValidator(_as_list, json_schema_input_type=StatementDeed | list[StatementDeed]),
+    Field(description="What may be done to them."),
+]
+Schemas = Annotated[
+    _Words, Field(description="Schemas whose models may hold personal data, as in crm or raw_*.")
+]
+Accounts = Annotated[
+    list[_Account],
+    _Some,
+    BeforeValidator(_as_list, json_schema_input_type=str | list[str]),
+    Field(description="Logins, and teams as organization/team."),
+]
+
+
+class _Part(BaseModel):
+    """A mapping of the file. Keys have hyphens, and one that is not known is refused."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        alias_generator=lambda name: name.replace("_", "-"),
+    )
+
+
+class Entry(_Part):
+    """An item of one of the file's lists.
+
+    Attributes:
+        path, line: where it stands; set by whoever read the file.
+    """
+
+    _path: str = PrivateAttr("")
+    _line: int = PrivateAttr(0)
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def line(self) -> int:
+        return self._line
+
+    @property
+    def place(self) -> str:
+        return f"{self._path} line {self._line}"
+
+    def found_at(self, path: str, line: int) -> Self:
+        self._path, self._line = path, line
+        return self
+
+
+class ScopedEntry(Entry):
+    """An entry that may be about some models or files only."""
+
+    models: Models | None = None
+    owner: Owners | None = None
+    paths: Paths | None = None
+
+    @property
+    def is_scoped(self) -> bool:
+        return any((self.models, self.owner, self.paths))
+
+    @property
+    def asks_for_models(self) -> bool:
+        return bool(self.models or self.owner)
+
+
+class SeverityEntry(ScopedEntry):
+    """A weight of some rules. Of several that apply to a finding the last one counts."""
+
+    rule: Rules
+    severity: Literal["blocker", "high", "medium", "low", "info", "off"]
+    reason: PolicyReason
+
+    @model_validator(mode="after")
+    def _every_rule_needs_a_scope(self) -> Self:
+        if EVERY_RULE in self.rule and not self.is_scoped:
+            raise ValueError("`rule: '*'` needs `models`, `owner` or `paths`")
+        return self
+
+
+class IgnoreEntry(ScopedEntry):
+    """Findings of some rules on some models or files that do not count until a day has passed."""
+
+    rule: Rules
+    reason: PolicyReason
+    until: Annotated[Day, Field(description="The last day on which it holds.")]
+
+    @model_validator(mode="after")
+    def _needs_a_scope(self) -> Self:
+        if not (self.models or self.paths):
+            raise ValueError("an ignore needs `models` or `paths`")
+        return self
+
+
+class StatementEntry(Entry):
+    """What SQL statements of models may do to objects that are not the environment's own."""
+
+    target: Targets
+    does: Deeds = ["writes"]
+    models: Models | None = None
+    reason: PolicyReason
+
+
+class PersonalData(_Part):
+    schemas: Schemas
+
+
+class PolicyLimits(_Part):
+    """What the inputs of the same names say. An input that is given wins."""
+
+    max_intervals: Annotated[int, Field(ge=0, le=MOST_INTERVALS)] | None = None
+    max_executor_hours: Annotated[float, Field(ge=0)] | None = None
+    diff_tolerance: Annotated[float, Field(ge=0, le=1)] | None = None
+    fail_on: FailOn | None = None
+
+
+class CommentSettings(_Part):
+    executor_hour_price: Annotated[float, Field(ge=0)] | None = None
+
+
+class DiffEntry(Entry):
+    """How much of some models may differ in the data diff. The last one that applies counts."""
+
+    models: Models
+    tolerance: Annotated[float, Field(ge=0, le=1, description="Share of rows, 0 to 1.")]
+    reason: PolicyReason
+
+
+class OwnerEntry(Entry):
+    """Who on GitHub owns some models. The last one that applies counts."""
+
+    models: Models | None = None
+    owner: Owners | None = None
+    github: Accounts
+
+    @model_validator(mode="after")
+    def _needs_a_scope(self) -> Self:
+        if not (self.models or self.owner):
+            raise ValueError("an owner needs `models` or `owner`")
+        return self
+
+
+def _empty(value: Any) -> Any:
+    """A key without a value is an empty list."""
+    return [] if value is None else value
+
+
+_Entries = BeforeValidator(_empty)
+
+
+class PolicyFile(_Part):
+    """The file."""
+
+    model_config = ConfigDict(title="Policy of a SQLMesh plan review")
+
+    version: Literal[1] = 1
+    severity: Annotated[list[SeverityEntry], _Entries] = []
+    ignore: Annotated[list[IgnoreEntry], _Entries] = []
+    statements: Annotated[list[StatementEntry], _Entries] = []
+    personal_data: PersonalData | None = None
+    limits: PolicyLimits = PolicyLimits()
+    comment: CommentSettings = CommentSettings()
+    data_diff: Annotated[list[DiffEntry], _Entries] = []
+    owners: Annotated[list[OwnerEntry], _Entries] = []
+
+
+AnyWeight = Severity | Literal["off"]

@@ -1,0 +1,206 @@
+"""From the bytes of a policy file to its entries, or to one sentence that says in which line it is
+wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ci_bot.bot.policy.document import (
+    EVERY_RULE,
+    Entry,
+    IgnoreEntry,
+    PolicyFile,
+    SeverityEntry,
+)
+from ci_bot.bot.policy.protected import PROTECTED, UNWEIGHED
+from ci_bot.bot.policy.yaml_lines import Lines, UnfitYaml, YamlPlace, read
+from ci_bot.errors import BadInput
+
+FILE_NAME = ".sqlmesh-review.yaml"
+MOST_BYTES = 64 * 1024
+# An ignore without an end in sight is a rule that is off.
+LONGEST_IGNORE = timedelta(days=366)
+_MOST_SHOWN = 5
+_HINT = "`ci-bot policy check` reads it on a laptop; docs/policy.md has every key."
+
+# What pydantic's words for these would say to somebody who writes YAML.
+_EXPECTED = {
+    "list_type": "a list",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "greater_than_equal": "{ge:g} or more",
+    "less_than_equal": "at most {le:,g}",
+    "too_short": "a list with something in it",
+    "too_long": "a list of at most {max_length}",
+    "string_too_long": "at most {max_length} characters long",
+}
+
+Problem = tuple[int, str]
+
+
+class UnfitPolicy(BadInput):
+    """A policy file that cannot be used: exit 2, with the line."""
+
+    reason_code = "bad_policy"
+
+
+def read_policy(content: bytes, *, path: str, rules: Collection[str], today: date) -> PolicyFile:
+    """The entries of a file, each with its line.
+
+    Args:
+        path: Relative to the repository, for messages.
+        rules: Every rule that there is.
+
+    Raises:
+        UnfitPolicy: it cannot be read, or says something that nothing here understands.
+    """
+    text = _text(content, path)
+    try:
+        lines = read(text)
+    except UnfitYaml as error:
+        raise unfit(path, [(error.line, error.message)]) from error
+    data = {} if lines.data is None else lines.data
+    if not isinstance(data, dict):
+        raise unfit(path, [(1, "it must hold keys, such as `severity:`")])
+    try:
+        found = PolicyFile.model_validate(data)
+    except ValidationError as error:
+        raise unfit(path, _problems(error, lines)) from error
+    for name in ("severity", "ignore", "statements", "data_diff", "owners"):
+        for position, entry in enumerate(getattr(found, name)):
+            entry.found_at(path, lines.of((name.replace("_", "-"), position)))
+    wrong = [
+        *_wrong_rules(found, lines, rules),
+        *_too_late(found.ignore, lines, today),
+    ]
+    if wrong:
+        raise unfit(path, wrong)
+    return found
+
+
+def unfit(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
+    """The failure about some problems of a file."""
+    every = sorted(set(problems))
+    told = "; ".join(f"line {line}: {text}" for line, text in every[:_MOST_SHOWN])
+    more = len(every) - _MOST_SHOWN
+    return UnfitPolicy(
+        f"The policy `{path}` cannot be used: {told}{f'; and {more} more' if more > 0 else ''}.",
+        hint=_HINT,
+        path=path,
+        line=every[0][0],
+    )
+
+
+def _text(content: bytes, path: str) -> str:
+    if len(content) > MOST_BYTES:
+        told = f"it has more than {MOST_BYTES // 1024} KiB, which no policy needs"
+        raise unfit(path, [(1, told)])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise unfit(path, [(line, "it is not UTF-8")]) from error
+
+
+def _problems(error: ValidationError, lines: Lines) -> Iterator[Problem]:
+    for item in error.errors(include_url=False):
+        place: YamlPlace = tuple(item["loc"])
+        yield lines.of(place), _told(item, place)
+
+
+def _told(item: Any, place: YamlPlace) -> str:
+    key = next((str(part) for part in reversed(place) if isinstance(part, str)), "")
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"`{key}` is no key here{_near(key, _keys_at(place))}"
+    if kind == "missing":
+        return f"`{key}` is missing"
+    if kind == "literal_error":
+        expected = str(context["expected"]).replace("'", "`")
+        return f"`{key}` must be {expected}, and not {_quoted(item['input'])}"
+    if kind == "value_error":
+        told = str(context["error"])
+        return told if told.startswith("`") or "needs" in told else f"`{key}` {told}"
+    if kind in ("model_type", "model_attributes_type"):
+        return f"`{key}` must hold keys, and not {_quoted(item['input'])}"
+    what = _EXPECTED.get(kind, str(item["msg"])[:1].lower() + str(item["msg"])[1:])
+    return f"`{key}` must be {what.format(**context)}, and not {_quoted(item['input'])}"
+
+
+def _quoted(value: Any) -> str:
+    text = "".join(letter if letter.isprintable() else "?" for letter in str(value))
+    return f"`{text[:60].replace('`', chr(39))}`"
+
+
+def _keys_at(place: YamlPlace) -> list[str]:
+    """The keys that are known where the last key of `place` stands."""
+    model: type[BaseModel] | None = PolicyFile
+    for part in place[:-1]:
+        if isinstance(part, str) and model is not None:
+            model = _inside(model, part)
+    if model is None:
+        return []
+    return [str(field.alias or name) for name, field in model.model_fields.items()]
+
+
+def _inside(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+    field = model.model_fields.get(key.replace("-", "_"))
+    if field is None:
+        return None
+    for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+    return None
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), n=3)
+    return f" (did you mean {' or '.join(f'`{one}`' for one in found)}?)" if found else ""
+
+
+def _wrong_rules(found: PolicyFile, lines: Lines, rules: Collection[str]) -> Iterator[Problem]:
+    named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry]], ...] = (
+        ("severity", found.severity),
+        ("ignore", found.ignore),
+    )
+    for key, entries in named:
+        for position, entry in enumerate(entries):
+            for item, rule in enumerate(entry.rule):
+                line = lines.of((key, position, "rule", item))
+                problem = _wrong_rule(rule, entry, rules)
+                if problem is not None:
+                    yield line, problem
+
+
+def _wrong_rule(
+    rule: str, entry: SeverityEntry | IgnoreEntry, rules: Collection[str]
+) -> str | None:
+    if rule == EVERY_RULE:
+        return None
+    if rule not in rules:
+        return f"there is no rule {_quoted(rule)}{_near(rule, rules)}"
+    if rule in UNWEIGHED:
+        return f"`{rule}` always has its own weight, because {UNWEIGHED[rule]}"
+    if isinstance(entry, SeverityEntry) and rule in PROTECTED and entry.severity != "blocker":
+        return (
+            f"`{rule}` is not made lighter, because {PROTECTED[rule]}; ignore it for named models "
+            "or paths until a day, or allow what a statement writes"
+        )
+    return None
+
+
+def _too_late(entries: Iterable[Entry], lines: Lines, today: date) -> Iterator[Problem]:
+    latest = today + LONGEST_IGNORE
+    for position, entry in enumerate(entries):
+        if isinstance(entry, IgnoreEntry) and entry.until > latest:
+            yield (
+                lines.of(("ignore", position, "until")),
+                f"`until` is more than a year away; {latest.isoformat()} is the latest day",
+            )

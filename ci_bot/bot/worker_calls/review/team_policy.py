@@ -1,0 +1,229 @@
+"""The team's policy for one review: which files say it, what a pull request changes of it, and what
+is needed to weigh findings by it.
+
+It is read from the base commit, as git holds it: what the pull request makes of it counts from the
+merge on. On a laptop without a base commit it is the file that lies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from ci_bot.bot.cage.git.repository import Git
+from ci_bot.bot.decision import Limits
+from ci_bot.bot.policy.comments import IgnoreComments, compared, why_not
+from ci_bot.bot.policy.comparing import PolicyChange, changes
+from ci_bot.bot.policy.known_rules import known_rules
+from ci_bot.bot.policy.policy import Matches, Policy, scope_key
+from ci_bot.bot.policy.policy_file import UnfitPolicy, unfit
+from ci_bot.bot.policy.weighing import Weighing
+from ci_bot.bot.worker_calls.review.changed_files import Changes
+from ci_bot.bot.worker_calls.review.policy_files import (
+    as_they_are,
+    both_sides,
+    contents_of,
+    file_content,
+    is_sql,
+    paths_of,
+    policy_of,
+)
+from ci_bot.contracts.documents.policy import PolicyUsed
+from ci_bot.contracts.documents.report import ReviewFacts
+from ci_bot.contracts.policy_scopes import ModelScope
+
+
+@dataclass(frozen=True)
+class TeamPolicy:
+    """What is known before the worker is asked.
+
+    Attributes:
+        policy: what counts.
+        proposed: what would count after the merge, where that differs.
+        changes: in what it differs.
+        used: for the report; None where there is no file.
+        commit: that the policy is read from; None on a laptop without one.
+        no_lighter: why nothing becomes lighter, as a sentence; None where it may.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    proposed: Policy | None = None
+    changes: tuple[PolicyChange, ...] = ()
+    used: PolicyUsed | None = None
+    commit: str | None = None
+    no_lighter: str | None = None
+    today: date = date.min
+
+    @property
+    def scopes(self) -> list[ModelScope]:
+        """What to ask of SQLMesh: what counts first."""
+        proposed = self.proposed.scopes() if self.proposed else []
+        own = self.policy.scopes()
+        return [*own, *(scope for scope in proposed if scope not in own)]
+
+    @property
+    def personal_schemas(self) -> list[str] | None:
+        return self.policy.personal_schemas if self.no_lighter is None else None
+
+    def check(self, facts: ReviewFacts) -> None:
+        """Refuses a selection that SQLMesh cannot read.
+
+        Raises:
+            UnfitPolicy: with its line.
+        """
+        answered = zip(self.scopes, facts.scoped, strict=False)
+        problems = {
+            (tuple(scope.models), tuple(scope.owners)): answer.problem
+            for scope, answer in answered
+            if answer.problem is not None
+        }
+        # What the pull request proposes is what can be mended here.
+        for entry in (self.proposed or self.policy).entries:
+            problem = problems.get(scope_key(entry))
+            if problem is not None:
+                raise unfit(entry.path, [(entry.line, problem)])
+
+    def weighing(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> Weighing:
+        """What weighs the findings of a review."""
+        own = self.policy.scopes()
+        answers = facts.scoped[: len(own)]
+        new = {change.path for change in facts.changes if change.change == "added"}
+        files = changed.files if changed is not None else ()
+        return Weighing(
+            policy=self.policy,
+            matches=Matches.of(own, answers),
+            today=self.today,
+            loosens=self.no_lighter is None,
+            moved=frozenset(f.path for f in files if f.before is None and f.path not in new),
+            comments=self._comments(facts, git, changed),
+        )
+
+    def _comments(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> IgnoreComments:
+        commit = self.commit
+        if changed is None or commit is None:
+            return IgnoreComments()
+        named = [*(c.path for c in facts.changes), *(f.path for f in facts.findings)]
+        touched = {file.path for file in changed.files}
+        same = sorted({path for path in named if path and is_sql(path)} - touched)
+        return compared([*both_sides(git, changed), *as_they_are(git, commit, same)], known_rules())
+
+
+def with_limits(given: Limits, policy: Policy) -> Limits:
+    """The limits that count: those that an input gives, else the policy's."""
+    limits = policy.limits
+    hours = given.max_executor_hours
+    return replace(
+        given,
+        max_intervals=limits.max_intervals if given.max_intervals is None else given.max_intervals,
+        max_executor_hours=limits.max_executor_hours if hours is None else hours,
+    )
+
+
+def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed | None:
+    """The part of the policy that a report keeps for what comes after the review."""
+    if team.used is None:
+        return None
+    limits = team.policy.limits
+    lighter = team.no_lighter is None
+    return team.used.model_copy(
+        update={
+            "fail_on": limits.fail_on if lighter or limits.fail_on == "high" else None,
+            "diff_tolerance": limits.diff_tolerance if lighter else None,
+            "tolerances": {
+                change.model: tolerance
+                for change in facts.changes
+                if (tolerance := _tolerance(weighing, change.model)) is not None
+            },
+        }
+    )
+
+
+def _tolerance(weighing: Weighing, model: str) -> float | None:
+    for entry in reversed(weighing.policy.data_diff):
+        if weighing.matches.surely(entry, model) and (weighing.loosens or not entry.tolerance):
+            return entry.tolerance
+    return None
+
+
+def added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
+    """What the pull request's own comments would do after the merge."""
+    rules = known_rules()
+    for item in comments.added:
+        why = why_not(item, rules)
+        told = f"a comment would take `{item.rule}` out of `{item.path}` ({item.reason})"
+        if why is not None:
+            told = f"a comment about `{item.rule}` in `{item.path}` will never count: {why}"
+        yield PolicyChange(told, loosens=why is None, path=item.path, line=item.line)
+
+
+def of_base(
+    git: Git,
+    projects: Sequence[str],
+    *,
+    base: str,
+    new: str | None,
+    today: date,
+    no_lighter: str | None = None,
+) -> TeamPolicy:
+    """The policy of the base commit, and what the commit `new` makes of it.
+
+    A file that the base branch cannot use counts for nothing, if the pull request mends it.
+
+    Raises:
+        UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
+    """
+    paths = paths_of(projects)
+    before = contents_of(git, base, paths)
+    after = before if new is None else contents_of(git, new, paths)
+    proposed = policy_of(paths, after, today) if after != before else None
+    found: list[PolicyChange] = []
+    try:
+        policy = policy_of(paths, before, today)
+    except UnfitPolicy as error:
+        if proposed is None:
+            raise
+        policy = Policy()
+        told = f"the base branch's cannot be used, so nothing of it counts here: {error.message}"
+        found.append(PolicyChange(told.removesuffix("."), loosens=True, path=error.path))
+    if proposed is not None:
+        found += changes(policy, proposed, weights=known_rules(), today=today)
+    files = [path for path, content in zip(paths, before, strict=True) if content is not None]
+    return TeamPolicy(
+        policy=policy,
+        proposed=proposed,
+        changes=tuple(found),
+        used=PolicyUsed(
+            source="base",
+            commit=base,
+            files=files,
+            entries=len(policy.entries),
+            loosens=no_lighter is None,
+            not_loosened_because=no_lighter,
+        )
+        if files
+        else None,
+        commit=base,
+        no_lighter=no_lighter,
+        today=today,
+    )
+
+
+def of_working_tree(checkout: Path, projects: Sequence[str], *, today: date) -> TeamPolicy:
+    """The policy as it lies beside the projects of a laptop.
+
+    Raises:
+        UnfitPolicy: it cannot be used.
+    """
+    paths = paths_of(projects)
+    contents = [file_content(checkout / path) for path in paths]
+    policy = policy_of(paths, contents, today)
+    files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
+    return TeamPolicy(
+        policy=policy,
+        used=PolicyUsed(source="working_tree", files=files, entries=len(policy.entries))
+        if files
+        else None,
+        today=today,
+    )

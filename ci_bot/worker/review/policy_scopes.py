@@ -1,0 +1,139 @@
+"""Which models the scopes of a team's policy mean, evaluated by SQLMesh itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.messages import ScopesRequest
+from ci_bot.contracts.policy_scopes import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
+from ci_bot.worker import compat
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.stateless import load_alone
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import sentence
+
+_LONGEST_PROBLEM = 300
+Expand = Callable[[Sequence[str]], set[str]]
+
+
+def scoped_models(
+    context: Any,
+    scopes: Sequence[ModelScope],
+    *,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    about: Collection[str],
+    names: Names,
+) -> list[ScopedModels]:
+    """The models of each scope, by both versions of the project.
+
+    A model can be given any tag and any owner by the change that is reviewed. So a new model has
+    none of them before it; and a removed one is after it what it was.
+
+    Args:
+        before, after: Models by fully qualified name, as prod has them and as the project does.
+        about: The names, as reports call them, that are asked for.
+    """
+    if not scopes:
+        return []
+    unclaimed = {
+        name: model.copy(update={"tags": [], "owner": None})
+        for name, model in after.items()
+        if name not in before
+    }
+    sides = [
+        _Side(context, {**before, **unclaimed}, scopes),
+        _Side(context, {**before, **after}, scopes),
+    ]
+    return [_scoped(scope, sides, about, names) for scope in scopes]
+
+
+def answer(
+    request: ScopesRequest, clock: Clock, on_spark_start: Callable[[], None]
+) -> ScopesAnswer:
+    """Which scopes mean a model of the project as it is; without a model, whether they can be read.
+
+    Raises:
+        BadInput: the configuration cannot be read.
+        NotLoaded: the project does not load.
+    """
+    if request.model is None:
+        problems = (unreadable(scope.models) for scope in request.scopes)
+        return ScopesAnswer(
+            scoped=[ScopedModels(before=[], after=[], problem=problem) for problem in problems]
+        )
+    place = place_of(request, request.projects)
+    context = load_alone(place, clock, on_spark_start, name="scopes")
+    names = Names(context.default_catalog, context.default_dialect)
+    known = {names.of(fqn): model for fqn, model in context.models.items()}
+    model = known.get(request.model)
+    if model is None:
+        near = difflib.get_close_matches(request.model, sorted(known), n=3)
+        return ScopesAnswer(scoped=[], near=near)
+    scoped = scoped_models(
+        context,
+        request.scopes,
+        before=context.models,
+        after=context.models,
+        about={request.model},
+        names=names,
+    )
+    path = Path(model._path) if model._path else None
+    inside = path is not None and path.is_relative_to(place.repository)
+    return ScopesAnswer(
+        scoped=scoped,
+        model=SelectedModel(
+            model=request.model,
+            path=str(path.relative_to(place.repository)) if path and inside else None,
+            owner=model.owner,
+            tags=sorted(model.tags),
+        ),
+    )
+
+
+def unreadable(selections: Iterable[str]) -> str | None:
+    """Why SQLMesh cannot read one of these selections; None where it can read them all."""
+    for text in selections:
+        try:
+            compat.parse_selection(text)
+        except Exception as error:  # its parser and deep nesting each raise their own
+            why = sentence(error).splitlines()[0].partition(": ")[0]
+            return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
+    return None
+
+
+class _Side:
+    """One version of the project."""
+
+    def __init__(
+        self, context: Any, models: Mapping[str, Any], scopes: Sequence[ModelScope]
+    ) -> None:
+        lineage = any("+" in text for scope in scopes for text in scope.models)
+        self._models = models
+        self._expand: Expand = compat.selector_of(context, models, lineage=lineage)
+
+    def within(self, scope: ModelScope) -> set[str]:
+        found = self._expand(scope.models) if scope.models else set(self._models)
+        if not scope.owners:
+            return found
+        return {name for name in found if self._models[name].owner in scope.owners}
+
+
+def _scoped(
+    scope: ModelScope, sides: Sequence[_Side], about: Collection[str], names: Names
+) -> ScopedModels:
+    problem = unreadable(scope.models)
+    if problem is None:
+        try:
+            before, after = (
+                sorted(name for fqn in side.within(scope) if (name := names.of(fqn)) in about)
+                for side in sides
+            )
+            return ScopedModels(before=before, after=after)
+        except Exception as error:  # a kind of resource that it does not know
+            problem = sentence(error).splitlines()[0][:_LONGEST_PROBLEM]
+    return ScopedModels(before=[], after=[], problem=problem)

@@ -1,0 +1,1 @@
+"""A team's policy: reading, comparing and applying it."""
