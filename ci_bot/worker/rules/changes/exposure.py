@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ci_bot.contracts.rules import rule
@@ -10,7 +11,8 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change, on_new_model
-from ci_bot.worker.rules.sql.personal import exposed
+from ci_bot.worker.rules.sql.personal import computed_from, exposed
+from ci_bot.worker.rules.sql.queries import Queries
 
 GRANTS = rule("grants-changed")
 PERSONAL = rule("personal-data-exposed")
@@ -60,6 +62,9 @@ def exposed_by(
     new = exposed(after, queries)
     old = exposed(before, queries) if before is not None else {}
     came = {name: source for name, source in new.items() if name not in old}
+    allowed = inputs.personal_schemas
+    if allowed is not None:
+        came = _leaving(came, after, inputs, allowed, queries)
     if not came:
         return
     parents = [inputs.after.get(name) for name in after.depends_on]
@@ -79,8 +84,42 @@ def exposed_by(
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        severity="low" if lands else None,
+        # Where a team has said which schemas may hold them, this one is none of these.
+        severity="low" if lands and allowed is None else None,
         model=after,
         subject=tuple(sorted(came)),
         anchors=tuple(came),
     )
+
+
+def _leaving(
+    came: Mapping[str, str],
+    after: Any,
+    inputs: RuleInputs,
+    allowed: Sequence[str],
+    queries: Queries | None,
+) -> dict[str, str]:
+    """The columns that leave the schemas which may hold them here, and not in a model above."""
+    if _may_hold(after, allowed):
+        return {}
+    above = [inputs.after.get(name) for name in after.depends_on]
+    outside = [
+        (f".{model.fqn}".replace('"', "").lower(), exposed(model, queries))
+        for model in above
+        if model is not None and not model.kind.is_external and not _may_hold(model, allowed)
+    ]
+    computed = computed_from(after, queries)
+
+    def left_above(name: str) -> bool:
+        return any(
+            column in columns and model.endswith(f".{table}" if table else "")
+            for table, column in computed.get(name, ())
+            for model, columns in outside
+        )
+
+    return {name: source for name, source in came.items() if not left_above(name)}
+
+
+def _may_hold(model: Any, allowed: Sequence[str]) -> bool:
+    schema = model.fully_qualified_table.db.lower()
+    return any(fnmatchcase(schema, pattern.lower()) for pattern in allowed)

@@ -60,6 +60,18 @@ def exposed(model: Any, queries: Queries | None = None) -> dict[str, str]:
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
 
+def computed_from(model: Any, queries: Queries | None = None) -> dict[str, set[tuple[str, str]]]:
+    """The (table, column) pairs that each result column is computed from, where that is known."""
+    query = (queries or Queries()).of(model)
+    found: dict[str, set[tuple[str, str]]] = {}
+    if query is not None and query.root is not None:
+        for branch in outer(query.root):
+            for item in branch.expression.expressions:
+                name = item.alias_or_name.lower()
+                found.setdefault(name, set()).update(origins(branch, item.unalias()))
+    return found
+
+
 def _source(item: Any, branch: Any) -> str | None:
     inner = item.unalias()
     if _hidden(inner):
