@@ -281,13 +281,64 @@ def explain(rule: str | None) -> None:
     _guarded(lambda machine: explain_rule(machine, rule))
 
 
+@commands.group("policy", no_args_is_help=False)
+@verbose_option
+def policy_commands() -> None:
+    """A team's own policy: is the file right, and what does it say of a model?"""
+
+
+@policy_commands.command(cls=TwoLineCommand)
+@verbose_option
+@click.argument("path", cls=Argument, type=Value(values.path), default=".")
+def check(path: str) -> None:
+    """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
+    from ci_bot.bot.terminal.local_policy import check_policy
+
+    _guarded(lambda machine: check_policy(machine, path=path))
+
+
+@policy_commands.command("explain", cls=TwoLineCommand)
+@verbose_option
+@click.argument("model", cls=Argument, type=Value(values.text))
+@_option(
+    "--project",
+    "projects",
+    type=Value(values.path),
+    multiple=True,
+    default=(".",),
+    show_default=True,
+    metavar="PATH",
+    help="Directory of a SQLMesh project; repeat it for several projects on one state.",
+)
+@_GATEWAY
+@_option(
+    "--base-ref",
+    type=Value(values.text),
+    help="The branch whose policy counts; without it the file that lies there.",
+)
+@_PYTHON_PATH
+@_WORKER_ENV
+@_TIMEOUT
+def explain_model(**options: Any) -> None:
+    """Print which entries are about MODEL, and who may accept its findings."""
+    from ci_bot.bot.terminal.local_policy import explain_policy
+
+    _locally(explain_policy, options)
+
+
 @_command
-@click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup"))
+@click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup", "policy"))
 def schema(document: str) -> None:
     """Print the JSON Schema of a file."""
     import json
 
     from pydantic import BaseModel
+
+    if document == "policy":
+        from ci_bot.bot.policy.schema import policy_schema
+
+        click.echo(json.dumps(policy_schema(), indent=2))
+        return
 
     from ci_bot.contracts.base import json_schema
     from ci_bot.contracts.documents.apply import ApplyDocument

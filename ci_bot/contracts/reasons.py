@@ -91,6 +91,7 @@ OF_THE_BOT: Mapping[str, str] = {
     "bad_commit": "a commit id is none",
     "bad_credentials": "GitHub does not accept the token",
     "bad_path": "a path is none",
+    "bad_policy": "the team's policy cannot be used",
     "bad_project_path": "`project` names no directory of the repository",
     "bad_python_path": "`python-path` names no directory of the repository",
     "bad_requirements": "the requirements hold more than wheels from an index",

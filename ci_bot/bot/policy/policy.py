@@ -154,8 +154,3 @@ def is_target(patterns: Iterable[str], target: Sequence[str]) -> bool:
 
 def _each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
     return len(pattern) == len(target) and all(map(fnmatchcase, target, pattern))
-
-
-def is_schema(patterns: Iterable[str], schema: str) -> bool:
-    """Whether a schema is one of these."""
-    return any(fnmatchcase(schema.lower(), pattern.lower()) for pattern in patterns)

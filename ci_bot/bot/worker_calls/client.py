@@ -54,9 +54,11 @@ from ci_bot.contracts.messages import (
     Progress,
     ReviewRequest,
     ScanRequest,
+    ScopesRequest,
     SweepRequest,
     Workplace,
 )
+from ci_bot.contracts.policy_scopes import ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.machine import Machine
@@ -265,6 +267,9 @@ class WorkerClient:
         None where that is not known (see `LoadTrace`).
         """
         return self._loads.opened_among(changed)
+
+    def scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
+        return self._ask(request, ScopesAnswer)
 
     def apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
         return self._ask(request, ApplyDocument)

@@ -63,6 +63,9 @@ def rule_inputs(
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
+        personal_schemas=None
+        if request.personal_schemas is None
+        else tuple(request.personal_schemas),
         names=Names(context.default_catalog, context.default_dialect),
         from_base=frozenset(
             name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)

@@ -40,6 +40,7 @@ class RuleInputs:
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
+        personal_schemas: where models may hold personal data; None where no team has said so.
         names: how models are called.
     """
 
@@ -65,6 +66,7 @@ class RuleInputs:
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()
     row_counts: Mapping[str, int] = field(default_factory=dict)
+    personal_schemas: tuple[str, ...] | None = None
     names: Names = field(default_factory=lambda: Names(None, None))
 
     def path_of(self, model: Any) -> str | None:

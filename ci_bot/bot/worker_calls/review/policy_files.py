@@ -24,11 +24,11 @@ def paths_of(projects: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(posixpath.normpath(f"{path}/{FILE_NAME}") for path in projects))
 
 
-def file_content(path: Path) -> bytes | None:
-    """A file's first bytes, as many as a policy may have and one more; None where there is none."""
+def file_content(path: Path, at_most: int = MOST_BYTES) -> bytes | None:
+    """A file's first bytes, as many as it may have and one more; None where there is none."""
     try:
         with path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(at_most + 1)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:

@@ -32,7 +32,7 @@ from ci_bot.bot.worker_calls.review.policy_files import (
 )
 from ci_bot.contracts.documents.policy import PolicyUsed
 from ci_bot.contracts.documents.report import ReviewFacts
-from ci_bot.contracts.policy_scopes import ModelScope
+from ci_bot.contracts.policy_scopes import ModelScope, ScopedModels
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,8 @@ class TeamPolicy:
         Raises:
             UnfitPolicy: with its line.
         """
-        answered = zip(self.scopes, facts.scoped, strict=False)
-        problems = {
-            (tuple(scope.models), tuple(scope.owners)): answer.problem
-            for scope, answer in answered
-            if answer.problem is not None
-        }
         # What the pull request proposes is what can be mended here.
-        for entry in (self.proposed or self.policy).entries:
-            problem = problems.get(scope_key(entry))
-            if problem is not None:
-                raise unfit(entry.path, [(entry.line, problem)])
+        check_selections(self.proposed or self.policy, self.scopes, facts.scoped)
 
     def weighing(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> Weighing:
         """What weighs the findings of a review."""
@@ -108,6 +99,25 @@ class TeamPolicy:
         touched = {file.path for file in changed.files}
         same = sorted({path for path in named if path and is_sql(path)} - touched)
         return compared([*both_sides(git, changed), *as_they_are(git, commit, same)], known_rules())
+
+
+def check_selections(
+    policy: Policy, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]
+) -> None:
+    """Refuses a policy with a selection that SQLMesh cannot read.
+
+    Raises:
+        UnfitPolicy: with its line.
+    """
+    problems = {
+        (tuple(scope.models), tuple(scope.owners)): answer.problem
+        for scope, answer in zip(scopes, answers, strict=False)
+        if answer.problem is not None
+    }
+    for entry in policy.entries:
+        problem = problems.get(scope_key(entry))
+        if problem is not None:
+            raise unfit(entry.path, [(entry.line, problem)])
 
 
 def with_limits(given: Limits, policy: Policy) -> Limits:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ci_bot.contracts.rules import rule
@@ -10,8 +11,8 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change, on_new_model
-from ci_bot.worker.rules.sql.personal import exposed, names_in
-from ci_bot.worker.rules.sql.queries import plain
+from ci_bot.worker.rules.sql.personal import computed_from, exposed, names_in
+from ci_bot.worker.rules.sql.queries import Queries, plain
 
 GRANTS = rule("grants-changed")
 PERSONAL = rule("personal-data-exposed")
@@ -60,15 +61,19 @@ def exposed_by(
     queries = pair.queries if pair is not None else None
     new = exposed(after, queries)
     old = exposed(before, queries) if before is not None else {}
-    schema = _schema(after.fqn)
-    came = {
-        name: source
-        for name, source in new.items()
+    came = {name: source for name, source in new.items() if name not in old}
+    allowed = inputs.personal_schemas
+    if allowed is not None:
+        came = _leaving(came, after, inputs, allowed, queries)
+    else:
+        schema = _schema(after.fqn)
         # Inside the schemas that hold them, personal data pass from layer to layer.
-        if name not in old
-        and _schema(source.rpartition(".")[0]) != schema
-        and (schema, name) not in inputs.columns_by_schema
-    }
+        came = {
+            name: source
+            for name, source in came.items()
+            if _schema(source.rpartition(".")[0]) != schema
+            and (schema, name) not in inputs.columns_by_schema
+        }
     if not came:
         return
     parents = [inputs.after.get(name) for name in after.depends_on]
@@ -92,7 +97,8 @@ def exposed_by(
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        severity="low" if lands and not kept_back else None,
+        # Where a team has said which schemas may hold them, this one is none of these.
+        severity="low" if lands and allowed is None and not kept_back else None,
         model=after,
         subject=tuple(sorted(came)),
         anchors=tuple(came),
@@ -102,3 +108,36 @@ def exposed_by(
 def _schema(table: str) -> str:
     """The schema of a table's name, in lower case; nothing where it has none."""
     return plain(table).rpartition(".")[0].rpartition(".")[2].lower()
+
+
+def _leaving(
+    came: Mapping[str, str],
+    after: Any,
+    inputs: RuleInputs,
+    allowed: Sequence[str],
+    queries: Queries | None,
+) -> dict[str, str]:
+    """The columns that leave the schemas which may hold them here, and not in a model above."""
+    if _may_hold(after, allowed):
+        return {}
+    above = [inputs.after.get(name) for name in after.depends_on]
+    outside = [
+        (f".{model.fqn}".replace('"', "").lower(), exposed(model, queries))
+        for model in above
+        if model is not None and not model.kind.is_external and not _may_hold(model, allowed)
+    ]
+    computed = computed_from(after, queries)
+
+    def left_above(name: str) -> bool:
+        return any(
+            column in columns and model.endswith(f".{table}" if table else "")
+            for table, column in computed.get(name, ())
+            for model, columns in outside
+        )
+
+    return {name: source for name, source in came.items() if not left_above(name)}
+
+
+def _may_hold(model: Any, allowed: Sequence[str]) -> bool:
+    schema = model.fully_qualified_table.db.lower()
+    return any(fnmatchcase(schema, pattern.lower()) for pattern in allowed)

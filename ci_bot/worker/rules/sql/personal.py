@@ -78,6 +78,18 @@ def names_in(model: Any, queries: Queries | None = None) -> set[str]:
     return {str(node.this).lower() for node in query.tree.all(exp.Identifier)} if query else set()
 
 
+def computed_from(model: Any, queries: Queries | None = None) -> dict[str, set[tuple[str, str]]]:
+    """The (table, column) pairs that each result column is computed from, where that is known."""
+    query = (queries or Queries()).of(model)
+    found: dict[str, set[tuple[str, str]]] = {}
+    if query is not None and query.root is not None:
+        for branch in outer(query.root):
+            for item in branch.expression.expressions:
+                name = item.alias_or_name.lower()
+                found.setdefault(name, set()).update(origins(branch, item.unalias()))
+    return found
+
+
 def _source(item: Any, branch: Any) -> str | None:
     inner = item.unalias()
     if _hidden(inner):

@@ -1,0 +1,58 @@
+"""Personal data, where a team has said which schemas may hold them: told once, where they leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.rules.world import change, seen
+
+STAGED = "MODEL (name stg.people, kind FULL); SELECT c.customer_id, c.email FROM raw.customers AS c"
+MART = "MODEL (name mart.people, kind FULL); SELECT p.customer_id{column} FROM stg.people AS p"
+REPORT = "MODEL (name bi.people, kind FULL); SELECT p.customer_id{column} FROM mart.people AS p"
+OTHER = "MODEL (name bi.other, kind FULL); SELECT p.customer_id, s.email AS mail, p.contact FROM mart.people AS p JOIN stg.people AS s USING (customer_id)"
+
+
+def told(allowed: tuple[str, ...] | None, mart: str, report: str) -> dict[str | None, str]:
+    """The models that are told of, when a column is passed on to the end."""
+    files = {"stg.sql": STAGED, "mart.sql": MART, "bi.sql": REPORT}
+    before = {path: text.format(column="") for path, text in files.items()}
+    after = {
+        "stg.sql": STAGED,
+        "mart.sql": MART.format(column=mart),
+        "bi.sql": REPORT.format(column=report),
+    }
+    inputs = change(before, after, personal_schemas=allowed)
+    return {item.model: item.severity for item in seen(inputs, "personal-data-exposed")}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        (None, {"mart.people": "high", "bi.people": "high"}),
+        (("stg",), {"mart.people": "high"}),
+        (("STG", "mart"), {"bi.people": "high"}),
+        (("stg", "m*"), {"bi.people": "high"}),
+        (("stg", "mart", "bi"), {}),
+        # Staging has them already where it may not: nothing leaves that has not left before.
+        ((), {}),
+    ],
+)
+def test_personal_data__are_told_where_they_leave(
+    allowed: tuple[str, ...] | None, expected: dict[str | None, str]
+) -> None:
+    assert told(allowed, ", p.email AS contact", ", p.contact AS e_mail") == expected
+
+
+def test_personal_data__that_come_past_a_model_above_are_told() -> None:
+    mart = MART.format(column=", p.email AS contact")
+    before = {"stg.sql": STAGED, "mart.sql": mart}
+    inputs = change(before, {**before, "bi.sql": OTHER}, personal_schemas=("stg",))
+    (found,) = seen(inputs, "personal-data-exposed")
+    assert (found.model, found.subject) == ("bi.other", "mail")
+
+
+def test_personal_data__taken_in_where_they_may_not_be_are_high() -> None:
+    for allowed, expected in ((None, ["low"]), (("crm",), ["high"]), (("stg",), [])):
+        inputs = change({}, {"stg.sql": STAGED}, personal_schemas=allowed)
+        found = [item.severity for item in seen(inputs, "personal-data-exposed")]
+        assert found == expected, allowed
