@@ -23,7 +23,7 @@ def read_command(
     command = parse_command(comment.body)
     if comment.number != number or comment.edited or not isinstance(command, kind):
         raise Refused(
-            f"Comment {comment_id} is not an unedited {kind.__name__.lower()} command on pull "
+            f"Comment {comment_id} is not an unedited {kind.verb} command on pull "
             f"request #{number}.",
             hint="Write the command again, as a new comment.",
             reason_code="bad_comment",
