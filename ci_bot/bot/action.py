@@ -100,7 +100,7 @@ def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ..
 
 
 def _choose(settings: Settings) -> job.Activity:
-    runner, inputs = settings.runner, settings.inputs
+    runner = settings.runner
     try:
         text = Path(runner.event_path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -110,16 +110,7 @@ def _choose(settings: Settings) -> job.Activity:
             reason_code="event_unreadable",
         ) from error
     event = read_event(runner.event_name, text, sha=runner.sha)
-    return job.choose(
-        event,
-        job.JobRequest(
-            mode=inputs.mode,
-            pr_number=inputs.pr_number,
-            plan_id=inputs.plan_id,
-            comment_id=inputs.comment_id,
-            actor=runner.actor,
-        ),
-    )
+    return job.choose(event, settings.inputs, actor=runner.actor)
 
 
 def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:

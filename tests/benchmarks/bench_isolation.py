@@ -64,7 +64,7 @@ def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float,
     with private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
         launch = Launch(
             python=PYTHON,
-            environment={},
+            variables={},
             directory=workspace.repository,
             channel_directory=workspace.channel,
             search_path=(),

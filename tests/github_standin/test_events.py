@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from tests.github_standin import events

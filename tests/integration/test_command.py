@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from ci_bot.bot.comment import marker as markers
 from ci_bot.bot.trigger import job as activity
 from ci_bot.bot.trigger.event import read_event
+from ci_bot.bot.trigger.inputs import Inputs
 from ci_bot.contracts.documents.plan import Window
 from tests.factories import make_marker
 from tests.github_standin import script
@@ -128,14 +129,14 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     # In review.yml the mode stands in the file; in apply.yml it is an input.
     step = example(made.workflow)["jobs"].popitem()[1]["steps"][1]["with"]
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
-    asked = activity.JobRequest(mode=mode, actor=BOT)
-    chosen = activity.choose(read_event("workflow_dispatch", json.dumps(payload)), asked)
+    event = read_event("workflow_dispatch", json.dumps(payload))
+    chosen = activity.choose(event, Inputs(mode=mode), actor=BOT)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number
     if not isinstance(chosen, activity.Review):
         assert getattr(chosen, "comment_id", None) == comment["id"]
     if isinstance(chosen, activity.Apply):
-        assert chosen.plan_id == PLAN[:12]
+        assert chosen.command.plan_id == PLAN[:12]
 
 
 @pytest.mark.parametrize("login", ["reader", "triager", "outsider"])

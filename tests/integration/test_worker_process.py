@@ -118,8 +118,8 @@ class Cage:
         return [int(pid) for pid in (self.workspace.scratch_dir / "pids").read_text().split()]
 
     def with_probe(self, value: str) -> None:
-        environment = {**self.launch.environment, "SPARK_PROBE": value}
-        self.launch = replace(self.launch, environment=environment)
+        variables = {**self.launch.variables, "SPARK_PROBE": value}
+        self.launch = replace(self.launch, variables=variables)
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def make_cage(ground: Path, identity: Identity | None, token: CancelToken) -> It
         )
         launch = Launch(
             python=python,
-            environment=environment.variables,
+            variables=environment.variables,
             directory=workspace.repository,
             channel_directory=workspace.channel,
             search_path=(str(probes), str(REPOSITORY), sysconfig.get_paths()["purelib"]),
@@ -307,7 +307,7 @@ def test_environment__is_exactly_what_was_built(cage: Cage) -> None:
     cage.with_probe("{}")
     cage.run("environment")
     facts = cage.found()
-    assert facts["environ"] == dict(cage.launch.environment)
+    assert facts["environ"] == dict(cage.launch.variables)
     assert TOKEN not in json.dumps(facts)
     assert facts["stdin"] == ""
     assert facts["cwd"] == str(cage.workspace.repository)
@@ -622,7 +622,7 @@ try:
         run_worker(
             CleanupRequest(projects=["."], gateway=scenario, workplace=space.workplace(),
                            owner=Owner(name="o"), environment="pr_7"),
-            launch=Launch(python=python, environment={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
+            launch=Launch(python=python, variables={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
                           directory=space.repository, channel_directory=space.channel,
                           search_path=tuple(search), module="worker_probe", identity=identity,
                           limits=WorkerLimits(grace_seconds=5.0)),
@@ -825,7 +825,7 @@ def test_requirements__only_what_is_missing_and_as_the_worker(cage: Cage) -> Non
     owners = {path.stat().st_uid for path in cage.workspace.overlay.rglob("*")}
     assert owners == {cage.launch.identity.uid if cage.launch.identity else os.getuid()}
     assert launch.overlay == cage.workspace.overlay
-    assert launch.environment["PYTHONPATH"] == str(cage.workspace.overlay)
+    assert launch.variables["PYTHONPATH"] == str(cage.workspace.overlay)
 
 
 def test_requirements__come_after_the_project_s_own_modules(laptop: Cage) -> None:
@@ -836,10 +836,10 @@ def test_requirements__come_after_the_project_s_own_modules(laptop: Cage) -> Non
     (laptop.workspace.repository / "requirements.txt").write_text(
         "--no-index\n--find-links wheels\nours==1.5\n"
     )
-    environment = with_python_path(laptop.launch.environment, [str(modules)])
-    laptop.launch = replace(laptop.launch, environment=environment)
+    variables = with_python_path(laptop.launch.variables, [str(modules)])
+    laptop.launch = replace(laptop.launch, variables=variables)
     launch = install(laptop)
-    assert launch.environment["PYTHONPATH"] == f"{modules}:{laptop.workspace.overlay}"
+    assert launch.variables["PYTHONPATH"] == f"{modules}:{laptop.workspace.overlay}"
 
 
 def test_requirements__a_source_package_is_not_built(cage: Cage, ground: Path) -> None:

@@ -17,15 +17,13 @@ from ci_bot.bot.trigger.event import (
     ScheduleEvent,
     WorkflowRunEvent,
 )
+from ci_bot.bot.trigger.inputs import MODES, Inputs, Mode
 from ci_bot.bot.trigger.job import (
-    MODES,
     REVIEWED_ACTIONS,
     Activity,
     Apply,
     Cleanup,
     Command,
-    JobRequest,
-    Mode,
     PostForkReport,
     Review,
     Skip,
@@ -143,92 +141,102 @@ POSTED = PostForkReport(
 )
 CLOSED = Cleanup(number=7, merged=False, closed=True, head_sha=HEAD)
 
-MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
+MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
     # A pull request of the same repository.
-    ("opened", pull("opened"), JobRequest(), SAME),
-    ("pushed", pull("synchronize"), JobRequest(), SAME),
-    ("reopened", pull("reopened"), JobRequest(), SAME),
-    ("ready", pull("ready_for_review"), JobRequest(), SAME),
-    ("draft", pull("opened", draft=True), JobRequest(), SAME),
-    ("mode review", pull("opened"), JobRequest(mode="review"), SAME),
-    ("closed", pull("closed"), JobRequest(), CLOSED),
-    ("closed, mode cleanup", pull("closed"), JobRequest(mode="cleanup"), CLOSED),
+    ("opened", pull("opened"), Inputs(), SAME),
+    ("pushed", pull("synchronize"), Inputs(), SAME),
+    ("reopened", pull("reopened"), Inputs(), SAME),
+    ("ready", pull("ready_for_review"), Inputs(), SAME),
+    ("draft", pull("opened", draft=True), Inputs(), SAME),
+    ("mode review", pull("opened"), Inputs(mode="review"), SAME),
+    ("closed", pull("closed"), Inputs(), CLOSED),
+    ("closed, mode cleanup", pull("closed"), Inputs(mode="cleanup"), CLOSED),
     (
         "merged",
         pull("closed", merged=True),
-        JobRequest(),
+        Inputs(),
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     (
         "target closed",
         pull("closed", name="pull_request_target", merged=True),
-        JobRequest(),
+        Inputs(),
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     (
         "fork closed",
         pull("closed", head_repository=None),
-        JobRequest(),
+        Inputs(),
         Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
     ),
     (
         "Dependabot's closed",
         pull("closed", author="dependabot[bot]"),
-        JobRequest(),
+        Inputs(),
         Cleanup(number=7, merged=False, closed=True, has_secrets=False, head_sha=HEAD),
     ),
     # The default branch's workflow runs then, with its secrets, whoever opened the pull request.
     (
         "target, fork closed",
         pull("closed", name="pull_request_target", head_repository="stranger/flights"),
-        JobRequest(),
+        Inputs(),
         CLOSED,
     ),
     (
         "target, fork that is gone closed",
         pull("closed", name="pull_request_target", head_repository=None),
-        JobRequest(),
+        Inputs(),
         CLOSED,
     ),
     (
         "target, Dependabot's merged",
         pull("closed", name="pull_request_target", author="dependabot[bot]", merged=True),
-        JobRequest(),
+        Inputs(),
         Cleanup(number=7, merged=True, closed=True, head_sha=HEAD),
     ),
     # workflow_dispatch.
-    ("dispatch", dispatch(), JobRequest(pr_number=7), Apply(number=7, requested_by="grace")),
+    ("dispatch", dispatch(), Inputs(pr_number=7), Apply(number=7, requested_by="grace")),
     (
         "dispatch input",
         dispatch(pr_number="7"),
-        JobRequest(),
+        Inputs(),
         Apply(number=7, requested_by="grace"),
     ),
     (
         "dispatch, inputs of the action first",
         dispatch(pr_number="8", plan_id="ffffffff", comment_id="1"),
-        JobRequest(pr_number=7, plan_id="deadbeef", comment_id=99, actor="ada"),
-        Apply(number=7, requested_by="ada", comment_id=99, plan_id="deadbeef"),
+        Inputs(pr_number=7, plan_id="deadbeef", comment_id=99),
+        Apply(
+            number=7,
+            requested_by="grace",
+            comment_id=99,
+            command=comment_command.ApplyCommand("deadbeef"),
+        ),
     ),
     (
         "dispatch, its own inputs",
         dispatch(pr_number=" 8 ", plan_id="ffffffff", comment_id="1"),
-        JobRequest(mode="apply"),
-        Apply(number=8, requested_by="grace", comment_id=1, plan_id="ffffffff"),
+        Inputs(mode="apply"),
+        Apply(
+            number=8,
+            requested_by="grace",
+            comment_id=1,
+            command=comment_command.ApplyCommand("ffffffff"),
+        ),
     ),
-    ("dispatch review", dispatch(), JobRequest(mode="review", pr_number=7), Review(number=7)),
+    ("dispatch review", dispatch(), Inputs(mode="review", pr_number=7), Review(number=7)),
     (
         "dispatch cleanup",
         dispatch(comment_id="99"),
-        JobRequest(mode="cleanup", pr_number=7),
+        Inputs(mode="cleanup", pr_number=7),
         Cleanup(number=7, merged=None, closed=None, comment_id=99, requested_by="grace"),
     ),
-    ("dispatch sweep", dispatch(), JobRequest(mode="sweep"), Sweep()),
+    ("dispatch sweep", dispatch(), Inputs(mode="sweep"), Sweep()),
     # Comments.
     (
         "apply command",
         comment("/sqlmesh apply 9f3c21aa01bc"),
-        JobRequest(),
+        Inputs(),
         Command(
             number=7,
             comment_id=99,
@@ -239,7 +247,7 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
     (
         "unknown verb",
         comment("/sqlmesh destroy"),
-        JobRequest(),
+        Inputs(),
         Command(
             number=7,
             comment_id=99,
@@ -250,18 +258,18 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
     (
         "cleanup on a closed one",
         comment("/sqlmesh cleanup", open=False),
-        JobRequest(),
+        Inputs(),
         Command(number=7, comment_id=99, author="ada", command=comment_command.CleanupCommand()),
     ),
     # The rest.
-    ("schedule", ScheduleEvent(cron="17 3 * * *"), JobRequest(), Sweep()),
-    ("schedule, mode sweep", ScheduleEvent(cron=None), JobRequest(mode="sweep"), Sweep()),
-    ("fork's run ended", run(), JobRequest(), POSTED),
-    ("fork's run ended with No-Go", run(conclusion="failure"), JobRequest(), POSTED),
+    ("schedule", ScheduleEvent(cron="17 3 * * *"), Inputs(), Sweep()),
+    ("schedule, mode sweep", ScheduleEvent(cron=None), Inputs(mode="sweep"), Sweep()),
+    ("fork's run ended", run(), Inputs(), POSTED),
+    ("fork's run ended with No-Go", run(conclusion="failure"), Inputs(), POSTED),
     (
         "fork that is gone",
         run(head_repository=None),
-        JobRequest(),
+        Inputs(),
         PostForkReport(
             run_id=5, head_sha=HEAD, head_repository=None, head_branch="more-delays", fork=True
         ),
@@ -269,7 +277,7 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
     (
         "Dependabot's run ended",
         run(head_repository="octo/flights", head_branch="dependabot/pip/sqlmesh-0.236.5"),
-        JobRequest(),
+        Inputs(),
         PostForkReport(
             run_id=5,
             head_sha=HEAD,
@@ -281,7 +289,7 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
     (
         "merge queue",
         group(),
-        JobRequest(),
+        Inputs(),
         Review(
             number=7,
             head_sha=HEAD,
@@ -294,7 +302,7 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
     (
         "merge queue of a number unknown",
         group(number=None),
-        JobRequest(mode="review"),
+        Inputs(mode="review"),
         Review(
             number=None,
             head_sha=HEAD,
@@ -310,41 +318,41 @@ MATRIX: list[tuple[str, Event, JobRequest, Activity]] = [
 @pytest.mark.parametrize(
     ("event", "asked", "expected"), [row[1:] for row in MATRIX], ids=[row[0] for row in MATRIX]
 )
-def test_choose__matrix(event: Event, asked: JobRequest, expected: Activity) -> None:
+def test_choose__matrix(event: Event, asked: Inputs, expected: Activity) -> None:
     assert choose(event, asked) == expected
 
 
-SKIPS: list[tuple[str, Event, JobRequest, str]] = [
-    ("mode cleanup, open", pull("opened"), JobRequest(mode="cleanup"), "serves closed ones"),
-    ("mode review, closed", pull("closed"), JobRequest(mode="review"), "does not clean up"),
-    ("mode apply, closed", pull("closed"), JobRequest(mode="apply"), "does not clean up"),
-    ("issue", comment("/sqlmesh plan", on_pull_request=False), JobRequest(), "on an issue"),
-    ("edited", comment("/sqlmesh plan", action="edited"), JobRequest(), "Only new comments"),
-    ("deleted", comment("/sqlmesh plan", action="deleted"), JobRequest(), "Only new comments"),
-    ("bot", comment("/sqlmesh plan", author_is_bot=True), JobRequest(), "by a bot"),
-    ("no command", comment("Looks good"), JobRequest(), "no command"),
-    ("no command, any mode", comment("Looks good"), JobRequest(mode="apply"), "no command"),
-    ("plan, closed", comment("/sqlmesh plan", open=False), JobRequest(), "is closed"),
+SKIPS: list[tuple[str, Event, Inputs, str]] = [
+    ("mode cleanup, open", pull("opened"), Inputs(mode="cleanup"), "serves closed ones"),
+    ("mode review, closed", pull("closed"), Inputs(mode="review"), "does not clean up"),
+    ("mode apply, closed", pull("closed"), Inputs(mode="apply"), "does not clean up"),
+    ("issue", comment("/sqlmesh plan", on_pull_request=False), Inputs(), "on an issue"),
+    ("edited", comment("/sqlmesh plan", action="edited"), Inputs(), "Only new comments"),
+    ("deleted", comment("/sqlmesh plan", action="deleted"), Inputs(), "Only new comments"),
+    ("bot", comment("/sqlmesh plan", author_is_bot=True), Inputs(), "by a bot"),
+    ("no command", comment("Looks good"), Inputs(), "no command"),
+    ("no command, any mode", comment("Looks good"), Inputs(mode="apply"), "no command"),
+    ("plan, closed", comment("/sqlmesh plan", open=False), Inputs(), "is closed"),
     (
         "apply, closed",
         comment("/sqlmesh apply 9f3c21aa01bc", open=False),
-        JobRequest(),
+        Inputs(),
         "is closed",
     ),
-    ("run requested", run(action="requested"), JobRequest(), "not ended yet"),
-    ("run of a push", run(run_event="push"), JobRequest(), "not started by a pull request"),
-    ("run cancelled", run(conclusion="cancelled"), JobRequest(), "did not finish"),
-    ("run skipped", run(conclusion="skipped"), JobRequest(), "did not finish"),
-    ("run here", run(head_repository="octo/flights"), JobRequest(), "its own comment"),
-    ("merge group destroyed", group("destroyed"), JobRequest(), "asks for no check"),
-    ("push", OtherEvent(name="push", action=None), JobRequest(), "`push`"),
+    ("run requested", run(action="requested"), Inputs(), "not ended yet"),
+    ("run of a push", run(run_event="push"), Inputs(), "not started by a pull request"),
+    ("run cancelled", run(conclusion="cancelled"), Inputs(), "did not finish"),
+    ("run skipped", run(conclusion="skipped"), Inputs(), "did not finish"),
+    ("run here", run(head_repository="octo/flights"), Inputs(), "its own comment"),
+    ("merge group destroyed", group("destroyed"), Inputs(), "asks for no check"),
+    ("push", OtherEvent(name="push", action=None), Inputs(), "`push`"),
 ]
 
 
 @pytest.mark.parametrize(
     ("event", "asked", "reason"), [row[1:] for row in SKIPS], ids=[row[0] for row in SKIPS]
 )
-def test_choose__skips_with_a_reason(event: Event, asked: JobRequest, reason: str) -> None:
+def test_choose__skips_with_a_reason(event: Event, asked: Inputs, reason: str) -> None:
     activity = choose(event, asked)
     assert isinstance(activity, Skip)
     assert reason in activity.reason
@@ -357,7 +365,7 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
     """Closed never becomes anything but a cleanup; the target trigger never a review."""
     event = pull(action, name=name)
     try:
-        activity = choose(event, JobRequest(mode=mode))
+        activity = choose(event, Inputs(mode=mode))
     except BadInput as error:
         assert action != "closed"
         assert error.reason_code == (
@@ -385,7 +393,7 @@ def test_choose__every_action_of_a_pull_request(name: str, mode: Mode, action: s
 def test_choose__untrusted_review_has_no_secrets_and_no_comment(
     action: str, facts: dict[str, Any], word: str
 ) -> None:
-    activity = choose(pull(action, **facts), JobRequest())
+    activity = choose(pull(action, **facts), Inputs())
     assert isinstance(activity, Review)
     assert activity.untrusted is not None
     assert word in activity.untrusted
@@ -395,7 +403,7 @@ def test_choose__untrusted_review_has_no_secrets_and_no_comment(
 @pytest.mark.parametrize("action", ["opened", "synchronize", "labeled"])
 def test_choose__target_trigger_is_refused_with_the_safe_one(action: str) -> None:
     with pytest.raises(BadInput, match="pull_request_target") as caught:
-        choose(pull(action, name="pull_request_target"), JobRequest())
+        choose(pull(action, name="pull_request_target"), Inputs())
     assert caught.value.hint is not None
     assert "`on: pull_request`" in caught.value.hint
     assert caught.value.exit_code == 2
@@ -414,7 +422,7 @@ def test_choose__target_trigger_is_refused_with_the_safe_one(action: str) -> Non
 )
 def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> None:
     with pytest.raises(BadInput, match=f"`mode: {mode}` cannot be done on") as caught:
-        choose(event, JobRequest(mode=mode))
+        choose(event, Inputs(mode=mode))
     assert caught.value.hint is not None
     assert "workflow_dispatch" in caught.value.hint
 
@@ -422,10 +430,10 @@ def test_choose__mode_that_cannot_fit_is_bad_input(event: Event, mode: Mode) -> 
 def test_choose__a_review_has_a_workflow_of_its_own() -> None:
     """Whoever may start the workflow that applies cannot make a review run with its credentials."""
     with pytest.raises(Refused, match="credentials") as caught:
-        choose(dispatch(mode="review", pr_number="7"), JobRequest(mode="review"))
+        choose(dispatch(mode="review", pr_number="7"), Inputs(mode="review"))
     assert caught.value.reason_code == "review_beside_writer"
     assert "review.yml" in (caught.value.hint or "")
-    assert choose(dispatch(pr_number="7"), JobRequest(mode="review")) == Review(number=7)
+    assert choose(dispatch(pr_number="7"), Inputs(mode="review")) == Review(number=7)
 
 
 @pytest.mark.parametrize(
@@ -447,7 +455,7 @@ def test_dispatched__is_what_no_event_vouches_for(
 @pytest.mark.parametrize("mode", ["auto", "review", "apply", "cleanup"])
 def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
     with pytest.raises(BadInput, match="No pull request is named") as caught:
-        choose(dispatch(), JobRequest(mode=mode))
+        choose(dispatch(), Inputs(mode=mode))
     assert caught.value.hint is not None
     assert "pr-number" in caught.value.hint
 
@@ -455,9 +463,17 @@ def test_choose__dispatch_without_a_number_is_bad_input(mode: Mode) -> None:
 @pytest.mark.parametrize("text", ["x", "-1", "0", "1.5", "١", "9" * 30, "#7"])
 def test_choose__dispatch_number_that_is_none_is_bad_input(text: str) -> None:
     with pytest.raises(BadInput, match="`pr-number` is not a positive whole number"):
-        choose(dispatch(pr_number=text), JobRequest())
+        choose(dispatch(pr_number=text), Inputs())
 
 
 def test_choose__names_of_unknown_events_are_fit_for_a_notice() -> None:
-    activity = choose(OtherEvent(name="::error::\n`x`", action=None), JobRequest())
+    activity = choose(OtherEvent(name="::error::\n`x`", action=None), Inputs())
     assert activity == Skip("The event `errorx` asks for nothing here.")
+
+
+def test_actor__is_who_asks_for_an_apply() -> None:
+    """A run that is started again has another actor than its event has a sender."""
+    chosen = choose(dispatch(), Inputs(pr_number=7, override_reason="known"), actor="ada")
+    assert chosen == Apply(
+        number=7, requested_by="ada", command=comment_command.ApplyCommand(None, "known")
+    )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import Permission, PullRequest
 from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review
+from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan import Window
 from tests.factories import make_report
@@ -37,10 +38,14 @@ WINDOW = Window(start=None, end="2024-01-11T00:00:00Z", execution_time="2024-02-
 REQUEST = Requester(
     by="writer",
     permission="write",
-    plan_id=PLAN[:12],
-    override_reason=None,
+    command=ApplyCommand(PLAN[:12]),
     checked_out=(BASE, HEAD),
 )
+
+
+def asking(permission: Permission = "write", **command: Any) -> Requester:
+    """Somebody who asks for it in other words."""
+    return replace(REQUEST, permission=permission, command=replace(REQUEST.command, **command))
 
 
 def marker(**changes: Any) -> Marker:
@@ -69,8 +74,8 @@ def reasons(
 
 def test_gate__with_every_condition_met__is_open() -> None:
     assert reasons() == []
-    assert reasons(replace(REQUEST, plan_id=None)) == [], "without an id it is the reviewed plan"
-    assert reasons(replace(REQUEST, plan_id=PLAN)) == []
+    assert reasons(asking(plan_id=None)) == [], "without an id it is the reviewed plan"
+    assert reasons(asking(plan_id=PLAN)) == []
     assert reasons(known=marker(decision="review")) == []
     assert reasons(pull=replace(PULL, mergeable=None)) == [], "GitHub has not worked it out yet"
 
@@ -85,7 +90,7 @@ def test_gate__with_every_condition_met__is_open() -> None:
         (replace(REQUEST, permission="triage"), PULL, MARKER, "permission"),
         (replace(REQUEST, permission="read"), PULL, MARKER, "permission"),
         (replace(REQUEST, permission="none"), PULL, MARKER, "permission"),
-        (replace(REQUEST, override_reason="hurry"), PULL, MARKER, "override_permission"),
+        (asking(override="hurry"), PULL, MARKER, "override_permission"),
         (REQUEST, PULL, None, "no_reviewed_plan"),
         (REQUEST, PULL, marker(plan=None), "no_reviewed_plan"),
         (REQUEST, PULL, marker(window=None), "no_reviewed_plan"),
@@ -94,11 +99,11 @@ def test_gate__with_every_condition_met__is_open() -> None:
         (REQUEST, PULL, marker(head=None), "head_moved"),
         (replace(REQUEST, checked_out=()), PULL, MARKER, "wrong_checkout"),
         (replace(REQUEST, checked_out=(BASE, OTHER)), PULL, MARKER, "wrong_checkout"),
-        (replace(REQUEST, plan_id="f" * 12), PULL, MARKER, "unknown_plan"),
-        (replace(REQUEST, plan_id=PLAN[:7]), PULL, MARKER, "unknown_plan"),
-        (replace(REQUEST, plan_id=""), PULL, MARKER, "unknown_plan"),
+        (asking(plan_id="f" * 12), PULL, MARKER, "unknown_plan"),
+        (asking(plan_id=PLAN[:7]), PULL, MARKER, "unknown_plan"),
+        (asking(plan_id=""), PULL, MARKER, "unknown_plan"),
         (REQUEST, PULL, marker(decision="no_go"), "no_go"),
-        (replace(REQUEST, override_reason=""), PULL, marker(decision="no_go"), "no_go"),
+        (asking(override=""), PULL, marker(decision="no_go"), "no_go"),
     ],
 )
 def test_gate__names_the_one_condition_that_is_not_met(
@@ -112,7 +117,7 @@ def test_gate__names_the_one_condition_that_is_not_met(
 
 
 def test_gate__names_all_conditions__the_most_basic_first() -> None:
-    request = replace(REQUEST, permission="read", plan_id="f" * 12)
+    request = asking("read", plan_id="f" * 12)
     pull = replace(PULL, open=False, fork=True, draft=True, mergeable=False)
 
     assert reasons(request, pull, marker(head=OTHER, decision="no_go")) == [
@@ -139,7 +144,7 @@ def test_gate__names_all_conditions__the_most_basic_first() -> None:
 def test_gate__a_no_go_is_overridden_by_a_maintainer_with_a_reason_only(
     permission: Permission, expected: list[str]
 ) -> None:
-    request = replace(REQUEST, permission=permission, override_reason="the blocker is known")
+    request = asking(permission, override="the blocker is known")
 
     assert reasons(request, known=marker(decision="no_go")) == expected
 
@@ -155,9 +160,9 @@ def test_gate__a_no_go_of_this_runs_own_review_counts_whatever_the_comment_says(
     assert found.reason_code == "no_go"
     assert "The comment says otherwise" in found.message
     assert f'`/sqlmesh apply {PLAN[:12]} --override "reason"`' in found.hint
-    assert unmet_by_review(replace(REQUEST, override_reason=""), own, marker(decision=said))
+    assert unmet_by_review(asking(override=""), own, marker(decision=said))
     # Who gives a reason has been asked for maintain access before anything was planned.
-    overridden = replace(REQUEST, permission="maintain", override_reason="the blocker is known")
+    overridden = asking("maintain", override="the blocker is known")
     assert unmet_by_review(overridden, own, marker(decision=said)) == []
 
 
@@ -184,7 +189,7 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
     flags: tuple[bool, bool, bool],
 ) -> None:
     is_open, fork, draft = flags
-    request = replace(REQUEST, permission=permission, plan_id=plan_id, override_reason=override)
+    request = asking(permission, plan_id=plan_id, override=override)
     pull = replace(PULL, open=is_open, fork=fork, draft=draft, head_sha=head)
 
     opened = unmet(request, pull, marker(decision=decision)) == []

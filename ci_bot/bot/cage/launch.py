@@ -46,7 +46,7 @@ class Launch:
 
     Args:
         python: Absolute path of the worker's interpreter; it may be another one than the bot's.
-        environment: All that the worker's environment holds (see `environment.build`).
+        variables: All that the worker's environment holds (see `environment.build`).
         directory: Where the worker starts: the copy of the checkout.
         channel_directory: A private directory of the bot, for the unnamed request and answer files.
         search_path: Directories at the end of the worker's `sys.path`; one of them holds `ci_bot`.
@@ -62,7 +62,7 @@ class Launch:
     """
 
     python: str
-    environment: Mapping[str, str] = field(repr=False)
+    variables: Mapping[str, str] = field(repr=False)
     directory: Path
     channel_directory: Path
     search_path: tuple[str, ...]

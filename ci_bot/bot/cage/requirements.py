@@ -130,12 +130,12 @@ def install_requirements(
             reason_code="requirements_failed",
         )
     # For the Python processes that Spark starts; the worker itself ignores the variable.
-    searched = [launch.environment.get("PYTHONPATH", ""), str(overlay)]
-    environment = {
-        **launch.environment,
+    searched = [launch.variables.get("PYTHONPATH", ""), str(overlay)]
+    variables = {
+        **launch.variables,
         "PYTHONPATH": os.pathsep.join(path for path in searched if path),
     }
-    return replace(launch, overlay=overlay, environment=environment)
+    return replace(launch, overlay=overlay, variables=variables)
 
 
 def _logical_lines(text: str) -> Sequence[str]:

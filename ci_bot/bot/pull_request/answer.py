@@ -85,8 +85,7 @@ def _check(
         request = Requester(
             by=activity.author,
             permission=permission,
-            plan_id=line.plan_id,
-            override_reason=line.override,
+            command=line,
             # Which commit is checked out is a question for the job that checks one out.
             checked_out=(pull.head_sha,),
         )
@@ -122,15 +121,13 @@ def _inputs(activity: job.Command) -> dict[str, str]:
     line, number = activity.command, {"pr-number": str(activity.number)}
     if isinstance(line, comment_command.Plan):
         return number
-    plan_id, override = "", None
-    if isinstance(line, comment_command.ApplyCommand):
-        plan_id, override = line.plan_id, line.override
+    wanted = line if isinstance(line, comment_command.ApplyCommand) else None
     return {
         **number,
-        "plan-id": plan_id,
+        "plan-id": (wanted and wanted.plan_id) or "",
         "comment-id": str(activity.comment_id),
         "mode": line.verb,
-        "override-reason": override or "",
+        "override-reason": (wanted and wanted.override) or "",
     }
 
 

@@ -54,12 +54,13 @@ def apply(
     """Checks the gate, reviews, checks again, applies, and shows the evidence; the exit code."""
     pull = github.get_pull(activity.number, settle=True)
     marker = publisher.before()
-    request = _request(activity, settings, github)
+    by, command = activity.requested_by, activity.command
+    if activity.comment_id is not None:
+        by, command = read_command(activity.comment_id, activity.number, ApplyCommand, github)
     requester = Requester(
-        by=request.by,
-        permission=github.permission(request.by),
-        plan_id=request.plan_id,
-        override_reason=request.override_reason,
+        by=by,
+        permission=github.permission(by),
+        command=command,
         checked_out=checked_out(client),
     )
     against = unmet(requester, pull, marker)
@@ -70,15 +71,13 @@ def apply(
     if other is not None:
         return publish(other, publisher, marker)
     against = unmet_by_review(requester, own, marker)
-    _take_over(own, marker, publisher)
+    take_over(own, marker, publisher)
     marker = confirmed(marker, own)
     if against:
         return refuse(against, publisher, marker)
-    if request.override_reason:
-        reason = publisher.redactor.redact(request.override_reason)
-        publisher.template = replace(
-            publisher.template, override=Override(by=request.by, reason=reason)
-        )
+    if command.override:
+        reason = publisher.redactor.redact(command.override)
+        publisher.template = replace(publisher.template, override=Override(by=by, reason=reason))
     document = _apply(activity, settings, publisher, client, pull=pull, own=own, marker=marker)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
         return _record(document, publisher)
@@ -101,7 +100,7 @@ def apply(
     return removed or code
 
 
-def _take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
+def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
     """From here on the run shows its own review, in files and comment, and says that it counts."""
     publisher.own_review = own
     publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
@@ -134,25 +133,6 @@ def give_up(error: BotError, publisher: Publisher) -> int:
         failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
     )
     return publish(document, publisher, publisher.look())
-
-
-class _ApplyRequest:
-    """What is asked, and by whom: from the comment where there is one, else from the inputs."""
-
-    def __init__(self, by: str, plan_id: str | None, override_reason: str | None) -> None:
-        self.by = by
-        self.plan_id = plan_id
-        self.override_reason = override_reason
-
-
-def _request(activity: job.Apply, settings: Settings, github: GitHub) -> _ApplyRequest:
-    """Reads the comment again: what was dispatched may not be what was written."""
-    if activity.comment_id is None:
-        return _ApplyRequest(
-            activity.requested_by, activity.plan_id, settings.inputs.override_reason
-        )
-    author, command = read_command(activity.comment_id, activity.number, ApplyCommand, github)
-    return _ApplyRequest(author, command.plan_id, command.override)
 
 
 def refuse(against: list[Unmet], publisher: Publisher, marker: Marker | None) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.github.port import Permission, PullRequest, may_maintain, may_write
+from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan_identity import matches
@@ -28,15 +29,14 @@ class Unmet:
 
 @dataclass(frozen=True, kw_only=True)
 class Requester:
-    """Who asks for what.
+    """Who asks for which plan.
 
     `checked_out` are the parents of the commit in the workspace: base and head of the merge commit.
     """
 
     by: str
     permission: Permission
-    plan_id: str | None
-    override_reason: str | None
+    command: ApplyCommand
     checked_out: tuple[str, ...]
 
 
@@ -105,7 +105,7 @@ def _about_person(requester: Requester) -> Sequence[Unmet]:
                 hint="Ask somebody with write access to the repository.",
             )
         )
-    elif requester.override_reason and not may_maintain(requester.permission):
+    elif requester.command.override and not may_maintain(requester.permission):
         found.append(
             Unmet(
                 reason_code="override_permission",
@@ -136,16 +136,17 @@ def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequ
                 hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
             )
         )
-    if requester.plan_id is not None and not matches(requester.plan_id, plan):
+    asked = requester.command.plan_id
+    if asked is not None and not matches(asked, plan):
         found.append(
             Unmet(
                 reason_code="unknown_plan",
-                message=f"{requester.plan_id[:12]} is not the plan of this pull request; the "
+                message=f"{short(asked)} is not the plan of this pull request; the "
                 f"reviewed plan is {short(plan)}.",
                 hint=f"Apply it with `/sqlmesh apply {short(plan)}`.",
             )
         )
-    if marker.decision == "no_go" and not requester.override_reason:
+    if marker.decision == "no_go" and not requester.command.override:
         found.append(_no_go("The decision on this plan is No-Go.", plan))
     return found
 
@@ -154,11 +155,11 @@ def unmet_by_review(requester: Requester, own: Report, marker: Marker) -> list[U
     """What stands against an apply by the review that its own run has made of the plan.
 
     Args:
-        request: Who asks; all that `unmet` looks at is met.
+        requester: Who asks; all that `unmet` looks at is met.
         own: The review. Its plan is the one that was asked for.
         marker: What the comment says.
     """
-    if own.decision != "no_go" or requester.override_reason:
+    if own.decision != "no_go" or requester.command.override:
         return []
     message = "This run has reviewed the plan once more, and the decision is No-Go."
     if marker.decision != own.decision:

@@ -39,10 +39,11 @@ class Plan:
 class ApplyCommand:
     """Apply the plan of this id (8 to 64 hexadecimal digits, lower case).
 
-    `override` is the reason for going ahead although the decision is No-Go; None without one.
+    A comment names one. Somebody who starts the workflow need not; then it is the plan that the
+    bot's comment shows. `override` is the reason for going ahead although the decision is No-Go.
     """
 
-    plan_id: str
+    plan_id: str | None = None
     override: str | None = None
     verb: Literal["apply"] = "apply"
 

@@ -14,11 +14,12 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ci_bot.bot import values
-from ci_bot.bot.trigger.job import MODES, Mode
 from ci_bot.bot.values import FailOn
 from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.errors import BadInput
 
+Mode = Literal["auto", "review", "apply", "cleanup", "sweep"]
+MODES: tuple[Mode, ...] = ("auto", "review", "apply", "cleanup", "sweep")
 BaselineInput = Literal["auto", "state", "base-branch"]
 ReclaimInput = Literal["auto", "never", "always"]
 

@@ -28,11 +28,16 @@ skipped with that reason, and where it can never fit the event it is a configura
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, assert_never
+from dataclasses import dataclass, field
+from typing import assert_never
 
 from ci_bot.bot import values
-from ci_bot.bot.trigger.comment_command import CleanupCommand, CommandLine, parse_command
+from ci_bot.bot.trigger.comment_command import (
+    ApplyCommand,
+    CleanupCommand,
+    CommandLine,
+    parse_command,
+)
 from ci_bot.bot.trigger.event import (
     CommentEvent,
     DispatchEvent,
@@ -43,31 +48,13 @@ from ci_bot.bot.trigger.event import (
     ScheduleEvent,
     WorkflowRunEvent,
 )
+from ci_bot.bot.trigger.inputs import Inputs, Mode
 from ci_bot.errors import BadInput, Refused
-
-Mode = Literal["auto", "review", "apply", "cleanup", "sweep"]
-MODES: tuple[Mode, ...] = ("auto", "review", "apply", "cleanup", "sweep")
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
 # A workflow_run names no author. Dependabot's branches are recognised by their prefix here, and the
 # author is looked at again when the report is posted.
 _DEPENDABOT_BRANCH = "dependabot/"
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobRequest:
-    """What the action's inputs ask for, beside the event.
-
-    `pr_number`, `plan_id` and `comment_id` are for `workflow_dispatch`; where one is not given, the
-    dispatch's own input of that name counts. `actor` is the login of the triggering actor; without
-    it the event's sender is taken.
-    """
-
-    mode: Mode = "auto"
-    pr_number: int | None = None
-    plan_id: str | None = None
-    comment_id: int | None = None
-    actor: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +86,14 @@ class Review:
 class Apply:
     """Build the environment of a pull request.
 
-    `comment_id` is the comment that asked, to be read and judged again; without one it is
-    `requested_by` whose permission counts.
+    `comment_id` is the comment that asked, to be read and judged again; without one it is `command`
+    that counts, and the permission of `requested_by`.
     """
 
     number: int
     requested_by: str
+    command: ApplyCommand = field(default_factory=ApplyCommand)
     comment_id: int | None = None
-    plan_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,8 +159,15 @@ class Skip:
 Activity = Review | Apply | Cleanup | Sweep | Command | PostForkReport | Skip
 
 
-def choose(event: Event, request: JobRequest) -> Activity:  # noqa: PLR0911 - one return per event
+def choose(  # noqa: PLR0911 - one return per event
+    event: Event, inputs: Inputs, *, actor: str | None = None
+) -> Activity:
     """The activity that `event` asks for, by the rules above.
+
+    Args:
+        inputs: `pr_number`, `plan_id` and `comment_id` are for `workflow_dispatch`; where one is
+            not given, the dispatch's own input of that name counts.
+        actor: The login of the triggering actor; without it the event's sender is taken.
 
     Raises:
         BadInput: The trigger is not safe, the mode cannot fit it, or the number is missing.
@@ -181,18 +175,18 @@ def choose(event: Event, request: JobRequest) -> Activity:  # noqa: PLR0911 - on
     """
     match event:
         case PullRequestEvent():
-            return _pull_request(event, request.mode)
+            return _pull_request(event, inputs.mode)
         case DispatchEvent():
-            return _dispatch(event, request)
+            return _dispatch(event, inputs, actor or event.sender)
         case CommentEvent():
-            return _comment(event, request.mode)
+            return _comment(event, inputs.mode)
         case ScheduleEvent():
-            _fits(request.mode, {"auto", "sweep"}, "schedule")
+            _fits(inputs.mode, {"auto", "sweep"}, "schedule")
             return Sweep()
         case WorkflowRunEvent():
-            return _workflow_run(event, request.mode)
+            return _workflow_run(event, inputs.mode)
         case MergeGroupEvent():
-            return _merge_group(event, request.mode)
+            return _merge_group(event, inputs.mode)
         case OtherEvent():
             return Skip(f"The event `{_word(event.name)}` asks for nothing here.")
         case _:  # pragma: no cover - mypy proves that this cannot be reached
@@ -246,19 +240,18 @@ def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
     return None
 
 
-def _dispatch(event: DispatchEvent, request: JobRequest) -> Activity:
-    if request.mode == "sweep":
+def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
+    if inputs.mode == "sweep":
         return Sweep()
-    number = request.pr_number or _positive_number(event.inputs, "pr-number")
+    number = inputs.pr_number or _positive_number(event.inputs, "pr-number")
     if number is None:
         raise BadInput(
             "No pull request is named.",
             hint="Give the input `pr-number`, or `mode: sweep`, which needs none.",
             reason_code="missing_pr_number",
         )
-    comment_id = request.comment_id or _positive_number(event.inputs, "comment-id")
-    actor = request.actor or event.sender
-    if request.mode == "review":
+    comment_id = inputs.comment_id or _positive_number(event.inputs, "comment-id")
+    if inputs.mode == "review":
         if event.inputs.get("mode", "").strip() == "review":
             raise Refused(
                 "A review was asked for by the input `mode` of a workflow that does other things, "
@@ -268,12 +261,12 @@ def _dispatch(event: DispatchEvent, request: JobRequest) -> Activity:
                 reason_code="review_beside_writer",
             )
         return Review(number=number)
-    if request.mode == "cleanup":
+    if inputs.mode == "cleanup":
         return Cleanup(
             number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
         )
-    plan_id = request.plan_id or _plan_id(event.inputs)
-    return Apply(number=number, requested_by=actor, comment_id=comment_id, plan_id=plan_id)
+    command = ApplyCommand(inputs.plan_id or _plan_id(event.inputs), inputs.override_reason)
+    return Apply(number=number, requested_by=actor, command=command, comment_id=comment_id)
 
 
 def _comment(event: CommentEvent, mode: Mode) -> Activity:

@@ -417,7 +417,7 @@ def open_client(
         searched = [str(workspace.repository / path) for path in python_path]
         launch = Launch(
             python=machine.python,
-            environment=with_python_path(environment.variables, searched),
+            variables=with_python_path(environment.variables, searched),
             directory=start_directory(
                 workspace.repository,
                 projects,

@@ -25,10 +25,10 @@ def scan_launch(launch: Launch) -> Launch:
     Args:
         launch: For the worker, before anything was installed for it.
     """
-    variables = {k: v for k, v in launch.environment.items() if k in _SCAN_VARIABLES}
+    variables = {k: v for k, v in launch.variables.items() if k in _SCAN_VARIABLES}
     return replace(
         launch,
-        environment=variables,
+        variables=variables,
         bounds={
             "RLIMIT_CPU": _SCAN_SECONDS,
             "RLIMIT_AS": _SCAN_MEMORY,

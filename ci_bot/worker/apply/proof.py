@@ -112,7 +112,6 @@ class Proof:
             self._record.runs(
                 planned,
                 self._report.applied().models,
-                plan_id=self._report.plan_id,
                 wall_seconds=wall_seconds,
                 executors=executors,
             )

@@ -80,7 +80,6 @@ class Record:
         planned: Planned,
         models: Sequence[AppliedModel],
         *,
-        plan_id: str | None,
         wall_seconds: float,
         executors: int,
     ) -> None:
@@ -95,7 +94,6 @@ class Record:
                 if snapshot.version
             },
             environment=self._ask.environment,
-            plan_id=plan_id,
             wall_seconds=wall_seconds,
             executors=executors,
             at=times.iso(now),

@@ -35,7 +35,6 @@ def runs_of(
     *,
     versions: Mapping[str, str],
     environment: str,
-    plan_id: str | None,
     wall_seconds: float,
     executors: int,
     at: str,
@@ -53,7 +52,6 @@ def runs_of(
     return [
         RunRow(
             environment=environment,
-            plan_id=plan_id,
             model=model.model,
             version=versions[model.model],
             intervals=model.intervals,
@@ -61,7 +59,6 @@ def runs_of(
             seconds=model.seconds,
             executor_seconds=round(model.seconds / busy * wall_seconds * executors, 3),
             rows=model.rows,
-            bytes=None,
             at=at,
         )
         for model in models

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from sqlglot import exp
 
 from ci_bot.contracts.base import Contract, Count, Name, Timestamp
 from ci_bot.worker.warehouse.catalog import Catalog, Relation
 
 SCHEMA = "sqlmesh_ci_bot"
-VERSION = 1
 LedgerPhase = Literal[
     "applying",
     "promoted",  # built and promoted; views or data have not been looked at, or not to the end
@@ -73,8 +72,10 @@ class LedgerRow(Contract):
 class RunRow(Contract):
     """What one model's backfill took; the history that later estimates are made from."""
 
+    # Earlier rows also say of which plan they are, and how many bytes.
+    model_config = ConfigDict(extra="ignore")
+
     environment: Name
-    plan_id: Name | None
     model: Name
     version: Name
     intervals: Count
@@ -82,7 +83,6 @@ class RunRow(Contract):
     seconds: float
     executor_seconds: float
     rows: Count | None
-    bytes: Count | None
     at: Timestamp
 
 

@@ -20,7 +20,7 @@ WORKER = Identity(uid=61_234, gid=61_234)
 def launch(tmp_path: Path, **fields: Any) -> Launch:
     given: dict[str, Any] = {
         "python": "/usr/bin/python3",
-        "environment": {"SPARK_PASSWORD": "hunter22"},
+        "variables": {"SPARK_PASSWORD": "hunter22"},
         "directory": tmp_path,
         "channel_directory": tmp_path,
         "search_path": (),

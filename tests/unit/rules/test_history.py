@@ -36,7 +36,6 @@ def work(model: str, intervals: int, action: str = "incremental") -> Backfill:
 def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> RunRow:
     return RunRow(
         environment="pr_1",
-        plan_id=None,
         model=model,
         version="1",
         intervals=intervals,
@@ -44,7 +43,6 @@ def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> Ru
         seconds=executor_seconds,
         executor_seconds=executor_seconds,
         rows=None,
-        bytes=None,
         at=f"2026-01-{day:02}T00:00:00Z",
     )
 
@@ -127,7 +125,6 @@ def test_runs__share_the_wall_time_of_models_that_ran_side_by_side() -> None:
         [applied("a", 30.0), applied("b", 10.0), applied("view", 0.0)],
         versions={"a": "1", "b": "2", "view": "3"},
         environment="pr_1",
-        plan_id=None,
         wall_seconds=30.0,
         executors=4,
         at="2026-01-01T00:00:00Z",

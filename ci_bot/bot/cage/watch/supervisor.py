@@ -197,7 +197,7 @@ def _popen(
         stderr=output,
         pass_fds=pass_fds,
         cwd=launch.directory,
-        env=dict(launch.environment),
+        env=dict(launch.variables),
         start_new_session=True,
         user=None if identity is None else identity.uid,
         group=None if identity is None else identity.gid,
