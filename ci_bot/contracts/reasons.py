@@ -146,6 +146,7 @@ OF_THE_BOT: Mapping[str, str] = {
     "unknown_api": "the address of GitHub's API is not known",
     "unknown_plan": "the plan id is not the reviewed one",
     "unknown_repository": "the repository on GitHub is not known",
+    "unknown_rule": "there is no such rule",
     "unsafe_trigger": "the workflow's trigger would run foreign code beside secrets",
     "worker_failed": "the worker gave no answer that can be believed",
     "worker_is_root": "the worker would run as root",

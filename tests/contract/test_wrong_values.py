@@ -98,7 +98,10 @@ OF_A_COMMAND = {
     ("apply", "--format"): words("terminal", "markdown", "json"),
     ("cleanup", "--format"): words("terminal", "markdown", "json"),
 }
-ARGUMENTS = {("schema", "document"): words("report", "apply", "cleanup")}
+ARGUMENTS = {
+    ("explain", "rule"): TEXT,
+    ("schema", "document"): words("report", "apply", "cleanup"),
+}
 
 
 @dataclass(frozen=True)
