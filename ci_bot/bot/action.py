@@ -310,7 +310,8 @@ def _dispatch(
     github: GitHub | None,
 ) -> int:
     from ci_bot.bot.github.port import needed
-    from ci_bot.bot.pull_request import apply, cleanup, naming, review, sweep
+    from ci_bot.bot.pull_request import apply, cleanup, review, sweep
+    from ci_bot.bot.pull_request.base import naming
 
     if isinstance(chosen, job.Review | job.Apply | job.Cleanup | job.Sweep):
         settings = naming.named(chosen, settings, publisher, client)

@@ -42,7 +42,7 @@ from ci_bot.contracts.environment import (
     for_cleanup,
     for_review,
 )
-from ci_bot.contracts.policy_scopes import ModelScope, ScopesAnswer
+from ci_bot.contracts.policy.scopes import ModelScope, ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
 
 BaselineChoice = Literal["auto", "state", "base-branch"]

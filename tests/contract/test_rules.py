@@ -305,6 +305,7 @@ READ_AS: dict[str, set[str]] = {
     "limits": {"max_intervals", "max_executor_hours"},
     "linter": {"lint"},
     "load_trace": {"load_known"},
+    "policy": {"policy_changes", "weighing"},
     "prod_plan": {"prod_plan"},
     "pull_request": {"conflict", "fork"},
     "readers": {"readers", "depends_on"},

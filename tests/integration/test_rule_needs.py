@@ -17,7 +17,7 @@ from sqlmesh.core.context import Context
 
 from ci_bot.bot.decision import Limits, diff_risks
 from ci_bot.bot.worker_calls.review.reviewing import Commits
-from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.rules import FACTS, RULES, rule
 from ci_bot.worker import compat
@@ -71,6 +71,16 @@ SELECT
   CAST(o.id AS INT) AS id,
   CAST(@VAR('nowhere') AS INT) AS nothing
 FROM shop.orders AS o
+"""
+
+
+POLICY = """\
+version: 1
+
+severity:
+  - rule: select-star
+    severity: low
+    reason: we know
 """
 
 
@@ -161,7 +171,6 @@ def _row(environment: str, number: int, snapshots: list[Any]) -> LedgerRow:
 def run(model: str, *, rows: int | None = None) -> RunRow:
     return RunRow(
         environment="pr_3",
-        plan_id=None,
         model=model,
         version="1",
         intervals=1,
@@ -184,6 +193,7 @@ def everything(shop: Shop) -> None:
     shop.edit("macros/twice.py", "* 2", "+ 0 * 2")
     shop.edit("tests/test_customers.yaml", "total: 5}", "sold: 6}")
     shop.write("models/gap.sql", GAP)
+    shop.write(".sqlmesh-review.yaml", POLICY)
     shop.write(".env", "SHOP_PASSWORD=correct-horse-battery\n")
 
 
@@ -210,7 +220,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     history.git("checkout", "--quiet", ".")
     made["everything"] = history.review(everything, baseline="state", limits=LIMITS, fork=True)
     history.git("checkout", "--quiet", history.base)
-    flags = PlanFlags(restate_models=["shop.by_country"])
+    flags = GivenFlags(restate_models=["shop.by_country"])
     made["restated"] = history.review(one_country_less, baseline="state", flags=flags)
     history.git("checkout", "--quiet", history.base)
     made["broken"] = history.review(broken, baseline="state")
@@ -232,6 +242,7 @@ NEEDS = {
     "limits": ("everything", "R06-interval-limit", "the limit is 10"),
     "linter": ("everything", "lint-warning", "nomissingaudits"),
     "load_trace": ("everything", "R12-code-on-load", "macros/twice.py"),
+    "policy": ("everything", "policy-changed", "loosens"),
     "prod_plan": ("everything", "R05-forward-only-schema", "in place"),
     "pull_request": ("everything", "R10-fork", "in a fork"),
     "readers": ("everything", "R04-column-dropped", "still read by"),

@@ -10,7 +10,7 @@ import pytest
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.policy.policy_file import UnfitPolicy
 from ci_bot.contracts.documents.report import Report, Risk
-from ci_bot.contracts.policy_scopes import ModelScope
+from ci_bot.contracts.policy.scopes import ModelScope
 from ci_bot.worker.review.policy_scopes import scoped_models
 from ci_bot.worker.words.names import Names
 from tests.projects.duck import write_duck_shop

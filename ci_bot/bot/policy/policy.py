@@ -20,7 +20,7 @@ from ci_bot.bot.policy.document import (
     SeverityEntry,
     StatementEntry,
 )
-from ci_bot.contracts.policy_scopes import ModelScope, ScopedModels
+from ci_bot.contracts.policy.scopes import ModelScope, ScopedModels
 
 ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
 

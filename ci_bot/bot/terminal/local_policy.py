@@ -7,12 +7,12 @@ from datetime import date
 from pathlib import Path
 
 from ci_bot.bot.policy import words
-from ci_bot.bot.policy.codeowners import MOST_BYTES as CODEOWNERS_BYTES
-from ci_bot.bot.policy.codeowners import PLACES
 from ci_bot.bot.policy.comments import in_text, may_ignore
 from ci_bot.bot.policy.document import Entry, IgnoreEntry, ScopedEntry
 from ci_bot.bot.policy.known_rules import known_rules
-from ci_bot.bot.policy.owners import CodeOwnersFile, ownership
+from ci_bot.bot.policy.owning.codeowners import MOST_BYTES as CODEOWNERS_BYTES
+from ci_bot.bot.policy.owning.codeowners import PLACES
+from ci_bot.bot.policy.owning.owners import CodeOwnersFile, ownership
 from ci_bot.bot.policy.policy import Matches, Policy, is_on_path
 from ci_bot.bot.policy.policy_file import FILE_NAME, read_policy
 from ci_bot.bot.terminal.local import local_client, origin_of, raise_bad_input
@@ -27,7 +27,7 @@ from ci_bot.bot.worker_calls.review.team_policy import (
 )
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.messages import ScopesRequest
-from ci_bot.contracts.policy_scopes import ScopesAnswer, SelectedModel
+from ci_bot.contracts.policy.scopes import ScopesAnswer, SelectedModel
 from ci_bot.errors import EXIT_DONE, BadInput, WorkerFailed
 from ci_bot.machine import Machine
 from ci_bot.secrets.cutting import quoted_value

@@ -58,7 +58,7 @@ from ci_bot.contracts.messages import (
     SweepRequest,
     Workplace,
 )
-from ci_bot.contracts.policy_scopes import ScopesAnswer
+from ci_bot.contracts.policy.scopes import ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
 from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
 from ci_bot.machine import Machine

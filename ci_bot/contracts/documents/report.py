@@ -38,7 +38,7 @@ from ci_bot.contracts.documents.plan import (
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.policy import PolicyUsed, Weighed
-from ci_bot.contracts.policy_scopes import ScopedModels
+from ci_bot.contracts.policy.scopes import ScopedModels
 
 Baseline = Literal["state", "base-branch", "empty"]
 

@@ -17,7 +17,7 @@ from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat
 from ci_bot.worker.project.plan_settings import BOT, plan_settings
 
-Line = tuple[CheckStatus, str, str | None]
+KeyVerdict = tuple[CheckStatus, str, str | None]
 
 _PROD = "prod is never written from here"
 _DEPLOY = "Deploy with `sqlmesh plan` in a workflow of your own that runs on the default branch."
@@ -58,7 +58,7 @@ def lines(context: Any, first: Path) -> Iterator[ProjectCheck]:
         )
 
 
-def _check(key: str, line: Line) -> ProjectCheck:
+def _check(key: str, line: KeyVerdict) -> ProjectCheck:
     status, message, fix = line
     return ProjectCheck(name=f"{BOT}.{key}", status=status, message=message, fix=fix)
 
@@ -70,7 +70,7 @@ def _plain_text(directory: Path) -> str:
     return ""
 
 
-def _of_key(key: str, value: Any) -> Line:
+def _of_key(key: str, value: Any) -> KeyVerdict:
     if key in _HONOURED:
         if value is None:
             return "ok", "says what holds anyway", None
@@ -91,7 +91,7 @@ def _shown(value: Any) -> str:
     return quoted_value(str(value))
 
 
-def _environment_name(text: str, value: Any) -> Line:
+def _environment_name(text: str, value: Any) -> KeyVerdict:
     """Only what can be read without running anything is honoured; see `plain_config`."""
     plain = written_prefix(text)
     if plain.prefix is not None:
@@ -135,16 +135,16 @@ _DEFAULTS = {
 }
 
 
-def _type(value: Any) -> Line:
+def _type(value: Any) -> KeyVerdict:
     if value in (None, "github"):
         return "ok", "this is GitHub", None
     return "warn", f"{_shown(value)}, and this works on GitHub only", "Use that bot there."
 
 
-def _only(value_in_use: Any, message: str, fix: str) -> Callable[[Any], Line]:
+def _only(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
     """A key that matters with one value; with the others there is nothing to do."""
 
-    def told(value: Any) -> Line:
+    def told(value: Any) -> KeyVerdict:
         if value == value_in_use:
             return "warn", message, fix
         return "ok", "nothing to do: it asks for nothing", None
@@ -152,11 +152,11 @@ def _only(value_in_use: Any, message: str, fix: str) -> Callable[[Any], Line]:
     return told
 
 
-def _without_meaning(message: str, fix: str) -> Callable[[Any], Line]:
+def _without_meaning(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
     return lambda _value: ("warn", message, fix)
 
 
-_OTHERS: dict[str, Callable[[Any], Line]] = {
+_OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
     "type": _type,
     "enable_deploy_command": _only(
         True, f"has no meaning here: {_PROD}, so there is no `/deploy`", _DEPLOY
@@ -183,7 +183,7 @@ _OTHERS: dict[str, Callable[[Any], Line]] = {
         "What is to stay is built with `sqlmesh plan` under a name of its own.",
     ),
 }
-_CHECKS: Line = (
+_CHECKS: KeyVerdict = (
     "warn",
     "the checks that SQLMesh's bot makes (`SQLMesh - Linter`, `SQLMesh - Run Unit Tests`, `SQLMesh "
     "- Prod Plan Preview` and others) are not made here, so a branch that requires them by name "

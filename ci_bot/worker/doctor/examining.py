@@ -28,7 +28,7 @@ from ci_bot.worker.project.configuring import configure, new_context
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.project.opening import StateFacts, versions_of
-from ci_bot.worker.project.unit_tests import unit_tests
+from ci_bot.worker.project.testing.unit_tests import unit_tests
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 

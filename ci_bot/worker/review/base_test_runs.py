@@ -11,9 +11,9 @@ from typing import Any
 from ci_bot.contracts.base_tests import BaseTests, TestName, TestOutcome
 from ci_bot.contracts.messages import BaseTestsRequest
 from ci_bot.worker.process import search_path
-from ci_bot.worker.project import unit_tests
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.stateless import load_alone
+from ci_bot.worker.project.testing import unit_tests
 from ci_bot.worker.review.reviewing import ReviewPorts
 
 

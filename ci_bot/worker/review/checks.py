@@ -9,7 +9,7 @@ from ci_bot.contracts.documents.plan import AuditsCheck, Checks, ProjectCheck, T
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.checks import formatting, lint
-from ci_bot.worker.project.unit_tests import unit_tests, with_touched
+from ci_bot.worker.project.testing.unit_tests import unit_tests, with_touched
 from ci_bot.worker.words.names import Names
 
 

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.messages import ScopesRequest
-from ci_bot.contracts.policy_scopes import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
+from ci_bot.contracts.policy.scopes import (
+    ModelScope,
+    ScopedModels,
+    ScopesAnswer,
+    SelectedModel,
+)
 from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.directories import place_of

@@ -13,7 +13,7 @@ from ci_bot.bot.policy.policy import Matches, Policy
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.contracts.documents.plan import StatementEffect
 from ci_bot.contracts.documents.report import Risk
-from ci_bot.contracts.policy_scopes import ScopedModels
+from ci_bot.contracts.policy.scopes import ScopedModels
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from ci_bot.contracts.messages import Workplace
 from ci_bot.worker.rules import RuleInputs, column_changes, find, find_in_files, reading
 from ci_bot.worker.rules.models.base import ProjectView
-from ci_bot.worker.rules.models.size import HugeFullModel
+from ci_bot.worker.rules.models.storage.size import HugeFullModel
 from ci_bot.worker.rules.models.timing import TimeFilterMissing
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.sql.columns import retyped

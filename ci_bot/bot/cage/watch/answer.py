@@ -30,7 +30,7 @@ from ci_bot.contracts.messages import (
     ReviewRequest,
     SweepRequest,
 )
-from ci_bot.contracts.policy_scopes import ScopesAnswer
+from ci_bot.contracts.policy.scopes import ScopesAnswer
 from ci_bot.contracts.reasons import of_a_result, of_the_worker
 from ci_bot.contracts.scan import ScanFacts
 

@@ -32,7 +32,7 @@ from ci_bot.bot.worker_calls.review.policy_files import (
 )
 from ci_bot.contracts.documents.policy import PolicyUsed
 from ci_bot.contracts.documents.report import ReviewFacts
-from ci_bot.contracts.policy_scopes import ModelScope, ScopedModels
+from ci_bot.contracts.policy.scopes import ModelScope, ScopedModels
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,10 @@ def exposed_by(
     if allowed is not None:
         came = _leaving(came, after, inputs, allowed, queries)
     else:
-        schema = _schema(after.fqn)
-        # Inside the schemas that hold them, personal data pass from layer to layer.
         came = {
             name: source
             for name, source in came.items()
-            if _schema(source.rpartition(".")[0]) != schema
-            and (schema, name) not in inputs.columns_by_schema
+            if not _stays_inside(name, source, after, inputs, is_new=before is None)
         }
     if not came:
         return
@@ -102,6 +99,22 @@ def exposed_by(
         model=after,
         subject=tuple(sorted(came)),
         anchors=tuple(came),
+    )
+
+
+def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_new: bool) -> bool:
+    """Whether a column passes between layers of a schema that holds it.
+
+    A model that is new there shows it to nobody else, and neither does one whose source has just
+    got it: that is told of the source.
+    """
+    schema, table = _schema(after.fqn), plain(source.rpartition(".")[0])
+    if _schema(table) != schema:
+        return is_new and (schema, name) in inputs.columns_by_schema
+    return is_new or not any(
+        plain(fqn).endswith(table) and source.rpartition(".")[2] in map(str.lower, columns)
+        for fqn, model in inputs.before.items()
+        if (columns := model.columns_to_types or {})
     )
 
 

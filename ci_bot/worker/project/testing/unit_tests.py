@@ -10,7 +10,7 @@ from typing import Any
 
 from ci_bot.contracts.documents.plan import TestFailure, TestsCheck
 from ci_bot.worker.project.model_files import files_of, reaches_every_model
-from ci_bot.worker.project.unit_test_causes import cause
+from ci_bot.worker.project.testing.causes import cause
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 

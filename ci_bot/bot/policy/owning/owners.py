@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ci_bot.bot.policy.codeowners import owners_of
+from ci_bot.bot.policy.owning.codeowners import owners_of
 from ci_bot.bot.policy.policy import Matches, Policy
 
 

@@ -1,0 +1,1 @@
+"""Who owns a model: by the policy, and by CODEOWNERS."""

@@ -1,0 +1,1 @@
+"""What counts only as the base commit has it."""

@@ -1,0 +1,1 @@
+"""The project's own unit tests: running them, and telling why they fail."""

@@ -1,0 +1,1 @@
+"""Rules on how a model is stored."""
