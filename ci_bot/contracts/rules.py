@@ -54,7 +54,6 @@ FACTS: Mapping[str, str] = {
     "linter": "what the project's linter says",
     "load_trace": "which changed files were opened while the project was loaded",
     "policy": "the team's policy, of the base commit and of the pull request",
-    "policy": "what the team's policy says, and what the change makes of it",
     "prod_plan": "the same head, planned against prod",
     "pull_request": "what GitHub says of the pull request: conflict, fork",
     "readers": "which models read a model",
