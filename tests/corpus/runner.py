@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -138,10 +139,18 @@ def _review(folder: Path) -> dict[str, Any]:
     facts = facts.model_copy(update={"findings": found})
     trace.feed((scratch / "trace").read_bytes())
     loaded = opened_among(changed, [trace], roots=(head,), checkout=head)
+
+    def mentioned(word: str, path: str) -> bool:
+        return any(
+            re.search(rf"\b{re.escape(word)}\b", file.read_text("utf-8", "replace"), re.IGNORECASE)
+            for file in head.rglob("*")
+            if file.is_file() and file.relative_to(head).as_posix() != path
+        )
+
     files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
     bot = BotFacts(
         changed_files=tuple(changed),
-        code_on_load=tuple(code_that_runs_on_load(files, loaded, ["."])),
+        code_on_load=tuple(code_that_runs_on_load(files, loaded, ["."], mentioned)),
     )
     judgement = judge(facts, bot=bot)
     return {

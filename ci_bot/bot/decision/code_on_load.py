@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from jinja2 import Environment
 from jinja2.exceptions import TemplateSyntaxError
+
+from ci_bot.bot.decision.unused_code import defined
 
 _REQUIREMENTS = re.compile(
     r"(^|/)(requirements[^/]*\.(txt|in)|constraints[^/]*\.txt|pyproject\.toml|setup\.(py|cfg)|"
@@ -79,14 +81,22 @@ def could_run_on_load(
     return path in loaded
 
 
+# Whether a word stands in any other file of the head than the one of this path.
+Mentioned = Callable[[str, str], bool]
+
+
 def code_that_runs_on_load(
-    files: Iterable[ChangedFile], loaded: frozenset[str] | None, projects: Sequence[str]
+    files: Iterable[ChangedFile],
+    loaded: frozenset[str] | None,
+    projects: Sequence[str],
+    mentioned: Mentioned | None = None,
 ) -> list[str]:
     """Paths of changed files whose code ran on load, in order.
 
     Args:
         files: changed files, at least those that `could_run_on_load`.
         loaded, projects: see there.
+        mentioned: Without it, whatever is defined counts as used.
     """
     found: set[str] = set()
     left = MOST_PARSED_BYTES
@@ -95,7 +105,8 @@ def code_that_runs_on_load(
         if could_run_on_load(file.path, deleted=deleted, loaded=loaded, projects=projects):
             size = len(file.before or b"") + len(file.after or b"")
             left -= size
-            if _is_code(file, parsed=left >= 0 and size <= LONGEST_PARSED_BYTES):
+            parsed = left >= 0 and size <= LONGEST_PARSED_BYTES
+            if _is_code(file, parsed=parsed) and not (parsed and _is_unused(file, mentioned)):
                 found.add(file.path)
     return sorted(found)
 
@@ -110,6 +121,16 @@ def _is_code(file: ChangedFile, *, parsed: bool) -> bool:
     if suffix in _TEXTS:
         return _templates(file.before) != _templates(file.after)
     return True
+
+
+def _is_unused(file: ChangedFile, mentioned: Mentioned | None) -> bool:
+    """Whether nothing but definitions of this file ran, which nobody uses before or after."""
+    if mentioned is None or file.after is None or not file.path.endswith(".py"):
+        return False
+    names = [defined(side) for side in (file.before, file.after) if side is not None]
+    return all(
+        one is not None and not any(mentioned(name, file.path) for name in one) for one in names
+    )
 
 
 def _is_requirement(path: str, projects: Sequence[str]) -> bool:

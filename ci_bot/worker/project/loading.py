@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +18,9 @@ HINT = "Correct it and push; `sqlmesh info` shows the same locally."
 # Each round loads the project once more, without the files that failed so far.
 MAX_ROUNDS = 10
 MAX_FAILURES = 1_000
+# The name stands first, as SQLMesh's formatter writes it.
+_MODEL_NAME = re.compile(r"^\s*MODEL\s*\(\s*name\s+([\w.]+)", re.IGNORECASE | re.MULTILINE)
+LONGEST_READ = 64 * 1024
 
 
 def load(context: Any, phase: AbstractContextManager[None], repository: Path) -> None:
@@ -84,4 +88,17 @@ def every_failure(
 
 
 def _failure(error: BaseException, repository: Path) -> Failure:
-    return failure_of(error, stage="load", repository=repository, hint=HINT)
+    failure = failure_of(error, stage="load", repository=repository, hint=HINT)
+    if failure.model is not None or failure.path is None:
+        return failure
+    return failure.model_copy(update={"model": _model_of(repository / failure.path)})
+
+
+def _model_of(file: Path) -> str | None:
+    """The model that a file would define, read from its text: it is what does not load."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            named = _MODEL_NAME.search(opened.read(LONGEST_READ))
+    except OSError:
+        return None
+    return named[1] if named else None

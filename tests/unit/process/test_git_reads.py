@@ -370,3 +370,15 @@ def test_persisted_credentials__are_named_without_values(
 def test_git__without_a_git_program(ground: Path) -> None:
     with pytest.raises(BadInput, match="no git program"):
         Git(ground, private=ground, executable="git-that-is-not-there").head()
+
+
+def test_mentions__are_whole_words_in_any_case_and_file(
+    repository: Repository, ground: Path
+) -> None:
+    commit = repository.commit(
+        macros__a_sql="-- twice", models__d_sql="SELECT @TWICE(1)", notes="twiced"
+    )
+    git = Git(repository.root, private=ground / "private")
+    assert git.mentions(commit, "twice") == ["macros/a.sql", "models/d.sql"]
+    assert git.mentions(commit, "nobody") == []
+    assert git.mentions(commit, "-e") == []

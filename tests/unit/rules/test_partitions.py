@@ -53,6 +53,7 @@ def test_time__where_rows_are_deleted_by_the_interval_is_no_matter_of_partitions
         ("kind FULL, grain order_id, partitioned_by (bucket(16, order_id))", False),
         ("kind INCREMENTAL_BY_UNIQUE_KEY (unique_key order_id), partitioned_by (order_id)", True),
         ("kind FULL, grain order_id, partitioned_by (status)", False),
+        ("kind INCREMENTAL_BY_TIME_RANGE (time_column order_ts)", False),
     ],
 )
 def test_partition__for_each_row(block: str, fine: bool) -> None:

@@ -140,6 +140,30 @@ class Git:
         done = self._program.try_borrow(["cat-file", "-e", f"{_sha(commit)}^{{tree}}"])
         return done.returncode == 0
 
+    def mentions(self, commit: str, word: str) -> list[str]:
+        """The files of a commit that hold this word, in any case; binary ones too."""
+        found: list[str] = []
+        options = [
+            "--text",
+            "--ignore-case",
+            "--word-regexp",
+            "--fixed-strings",
+            "--files-with-matches",
+        ]
+        command = ["grep", "-z", *options, "-e", word, _sha(commit), "--"]
+        done = self._program.try_borrow(command)
+        if done.returncode > 1:
+            raise BadInput(
+                f"git cannot search commit {commit[:12]}.",
+                hint="The log says what git said.",
+                reason_code="git_failed",
+            )
+        begin = f"{_sha(commit)}:".encode()
+        for line in done.stdout.split(b"\0"):
+            if line:
+                found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
+        return found
+
     def base_of_merge(self, merge: str) -> str:
         """The base branch's commit in a test merge commit.
 

@@ -30,6 +30,7 @@ COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the colu
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
 _PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
 _FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
+_REFUSED = re.compile(r"forward-only model[^:]*: ([\w.]+(?:, [\w.]+)*)")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
 
@@ -164,12 +165,21 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
                 )
     for text in (facts.failure and facts.failure.message, prod and prod.failure):
         if text and _DESTRUCTIVE.search(text) and not known:
-            yield risk(
-                FORWARD_ONLY_DESTRUCTIVE,
-                "SQLMesh refuses a destructive change of a forward-only model.",
-                "the column stays, or the change is allowed on purpose (input `allow-destructive`)",
-            )
+            for refused in _refused(text) or [None]:
+                yield risk(
+                    FORWARD_ONLY_DESTRUCTIVE,
+                    "SQLMesh refuses a destructive change of a forward-only model.",
+                    "the column stays, or the change is allowed on purpose (input "
+                    "`allow-destructive`)",
+                    model=refused,
+                )
             return
+
+
+def _refused(text: str) -> list[str | None]:
+    """The models that a refusal names at its end."""
+    named = _REFUSED.search(text)
+    return list(named[1].split(", ")) if named else []
 
 
 @judges(PROD_PLAN_FAILS, PROD_GAPS)

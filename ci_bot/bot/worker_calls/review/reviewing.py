@@ -138,7 +138,7 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     )
     if changed is not None:
         loaded = client.loaded_among(changed.paths)
-        on_load = _code_on_load(client, changed, loaded)
+        on_load = _code_on_load(client, changed, loaded, options.commits)
         facts = with_scan(facts, client.scanned, believed=not on_load, loaded=loaded)
         bot = replace(
             bot,
@@ -183,7 +183,7 @@ def _team_policy(
 
 
 def _code_on_load(
-    client: WorkerClient, changed: Changes, loaded: frozenset[str] | None
+    client: WorkerClient, changed: Changes, loaded: frozenset[str] | None, commits: Commits
 ) -> list[str]:
     def asked(file: GitFile) -> bool:
         return could_run_on_load(
@@ -197,7 +197,12 @@ def _code_on_load(
         files = [
             ChangedFile(file.path, None, None, read=False) for file in changed.files if asked(file)
         ]
-    return code_that_runs_on_load(files, loaded, client.projects)
+    head = commits.merge or commits.head
+
+    def mentioned(word: str, path: str) -> bool:
+        return head is None or bool(set(client.git.mentions(head, word)) - {path})
+
+    return code_that_runs_on_load(files, loaded, client.projects, mentioned)
 
 
 def failed_report(

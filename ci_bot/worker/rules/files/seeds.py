@@ -25,7 +25,9 @@ KEYS = rule("seed-keys-changed")
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
 _SAMPLE_BYTES = 1_000_000
-MAX_ROWS = 1_000_000
+# SQLMesh keeps the rows of a seed in its state and inserts them as literals: fine for lists that
+# people keep by hand.
+MANY_ROWS, MAX_ROWS = 20_000, 100_000
 _SEED_NAME = re.compile(r"MODEL\s*\(.*?\bname\s+([\w.]+).*?\bkind\s+SEED\b", re.I | re.S)
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
@@ -163,7 +165,7 @@ def contents(inputs: RuleInputs) -> Iterator[Observation]:
     for path, model in seeds_changed(inputs):
         content = inputs.files_after(path)
         size, rows_count = _extent(inputs, path, content)
-        if size > LARGE_BYTES or rows_count > MAX_ROWS:
+        if size > LARGE_BYTES or rows_count > MANY_ROWS:
             huge = size > MAX_BYTES or rows_count > MAX_ROWS
             yield Observation(
                 TOO_LARGE,
@@ -177,10 +179,12 @@ def contents(inputs: RuleInputs) -> Iterator[Observation]:
             )
         rows = table(inputs, path, model, before=False)
         if rows is not None:
-            yield from _shape(path, model, rows)
+            yield from _shape(inputs, path, model, rows)
 
 
-def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation]:
+def _shape(
+    inputs: RuleInputs, path: str, model: Any, rows: list[list[str]]
+) -> Iterator[Observation]:
     def broken(what: str, evidence: str, line: int, severity: Any = None) -> Observation:
         return Observation(
             BROKEN,
@@ -188,6 +192,7 @@ def _shape(path: str, model: Any, rows: list[list[str]]) -> Iterator[Observation
             "the file has the columns and types that the model declares",
             severity=severity,
             model=model,
+            model_name=_name_in_files(inputs, path) if model is None else None,
             path=path,
             line=line,
             subject=(what,),

@@ -37,13 +37,26 @@ class UniqueKeyNoAudit(ModelRule):
             return
         key = frozenset(column_names(model.unique_key))
         if key and not promises(model).makes_unique(key):
+            hinted = any(grain <= key for grain in grain_of(model)) or self._makes_one(model)
             yield self.observation(
                 model,
-                f"Rows are merged on {names(key)}, and no audit says that they are unique.",
+                f"Rows are merged on {names(key)}, and no audit says that they are unique"
+                + (
+                    "."
+                    if hinted
+                    else ", nor does the query make one row of each, nor a grain: of several rows "
+                    "with one key the merge keeps any, or fails."
+                ),
                 "an audit unique_values or unique_combination_of_columns covers the key",
+                severity="medium" if hinted else None,
                 subject=[_key(key)],
                 anchors=("unique_key",),
             )
+
+    def _makes_one(self, model: Any) -> bool:
+        """Whether the query has what makes one row of several, on whatever."""
+        query = self.query(model)
+        return query is None or query.tree.has(exp.Group, exp.RowNumber, exp.Distinct)
 
 
 @on_model

@@ -55,9 +55,11 @@ class PartitionPerRow(ModelRule):
             return
         types = model.columns_to_types or {}
         keys = {column for grain in _keys(model) if len(grain) == 1 for column in grain}
+        # SQLMesh itself partitions by the time column, whatever its type.
+        time = model.time_column.column.name.lower() if model.time_column else None
         fine = []
         for part in model.partitioned_by:
-            if not isinstance(part, exp.Column):
+            if not isinstance(part, exp.Column) or part.name.lower() == time:
                 continue  # a transform, as bucket or days, is there to make it coarse
             name = part.name.lower()
             kind = types.get(part.name) or types.get(name)
