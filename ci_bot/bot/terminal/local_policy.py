@@ -194,7 +194,7 @@ def _model_page(
         page.fact("", "No entry is about this model: its findings have their rules' own weights.")
     _comments(page, model, checkout)
     owned = ownership(team.policy, matches, model.model, model.path, codeowners)
-    page.heading("Who may accept its findings")
+    page.heading("Who answers for it")
     accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
     if accounts:
         page.item(f"{' and '.join(accounts)}, by {owned.place}")
