@@ -23,22 +23,22 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if pair.meanings is None:
         return
     old, new = pair.meanings
-    before = [join for join in old.joins if join not in new.joins]
-    after = [join for join in new.joins if join not in old.joins]
+    before = [
+        join for join in old.joins if join not in new.joins and not _stands_in(join, old, new)
+    ]
+    after = [join for join in new.joins if join not in old.joins and not _stands_in(join, new, old)]
     for was in before:
         now = next((join for join in after if join.target == was.target), None)
         if now is None:
             yield _gone(pair, was, old)
             continue
         after.remove(now)
-        told: list[str] = []
-        if was.how != now.how:
-            told.append(f"{was.how} JOIN becomes {now.how} JOIN")
-        told += [f"no longer on {old.show(text)}" for text in sorted(was.on - now.on)]
-        told += [f"now on {new.show(text)}" for text in sorted(now.on - was.on)]
+        told = _differences(was, now, old, new)
+        if not told:
+            continue
         yield Observation(
             CHANGED,
-            f"The join of `{_short(was.target)}` changes: {'; '.join(told) or 'its keys'}.",
+            f"The join of `{_short(was.target)}` changes: {'; '.join(told)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
             anchors=(f"JOIN {_short(was.target)}", _short(was.target), "JOIN"),
@@ -55,9 +55,44 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             )
 
 
+def _stands_in(join: Join, its: Meaning, other: Meaning) -> bool:
+    """Whether the other version reads the partner and asks the conditions of an inner join, too.
+
+    It may read it first and join the others to it, and ask in WHERE.
+    """
+    return (
+        join.is_inner
+        and other.reads[join.target] >= its.reads[join.target]
+        and all(key in other.filters or key in other.inner_conditions for key in join.on)
+    )
+
+
+def _differences(was: Join, now: Join, old: Meaning, new: Meaning) -> list[str]:
+    """How two joins of one partner differ, in words."""
+    gone, came = set(was.on - now.on), set(now.on - was.on)
+    if was.is_inner and now.is_inner:
+        gone -= new.inner_conditions | set(new.filters)
+        came -= old.inner_conditions | set(old.filters)
+        told = []
+    else:
+        told = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
+    if not told and not gone:
+        # Both sides got the column: as long as neither had it, nothing was compared otherwise.
+        came = {key for key in came if not _is_of_new_columns(now.places[key], old)}
+    told += sorted(f"no longer on {old.show(key)}" for key in gone)
+    told += sorted(f"now on {new.show(key)}" for key in came)
+    return told
+
+
+def _is_of_new_columns(places: frozenset[tuple[str, str]], old: Meaning) -> bool:
+    return len(places) > 1 and all(
+        target in old.columns and column not in old.columns[target] for target, column in places
+    )
+
+
 def _gone(pair: Pair, was: Join, old: Meaning) -> Observation:
     filters = was.how not in {"LEFT", "FULL"}
-    on = " and ".join(old.show(text) for text in sorted(was.on))
+    on = " and ".join(sorted(old.show(key) for key in was.on))
     return Observation(
         CHANGED,
         f"`{_short(was.target)}` is no longer joined{f' on {on}' if on else ''}"

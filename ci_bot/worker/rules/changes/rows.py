@@ -26,20 +26,18 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         return
     old, new = pair.meanings
     # An inner join's own conditions filter like a WHERE: moving one there changes nothing.
-    old_on = {text for join in old.joins if join.how == "INNER" for text in join.on}
-    new_on = {text for join in new.joins if join.how == "INNER" for text in join.on}
-    lost = [text for text in (old.filters - new.filters) if text not in new_on]
-    came = [text for text in (new.filters - old.filters) if text not in old_on]
+    lost = [key for key in (old.filters - new.filters) if key not in new.inner_conditions]
+    came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
     if not lost and not came:
         return
-    told = [f"removed {shortened(hide(old.show(text)), SHOWN)}" for text in lost]
-    told += [f"added {shortened(hide(new.show(text)), SHOWN)}" for text in came]
+    told = [f"removed {shortened(hide(old.show(key)), SHOWN)}" for key in lost]
+    told += [f"added {shortened(hide(new.show(key)), SHOWN)}" for key in came]
     yield Observation(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",
         "the owner confirms which rows belong to the model",
         model=pair.after,
-        anchors=(*(new.show(text)[:60] for text in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
+        anchors=(*(new.show(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
     )
 
 
