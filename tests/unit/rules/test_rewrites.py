@@ -16,6 +16,8 @@ from tests.unit.rules.pairs.engine import Rows, run
 from tests.unit.rules.rewrites import OTHER, ROWS, SAME, TABLES, UNSURE
 from tests.unit.rules.world import models
 
+# Joins in parentheses are not read, so they prove nothing.
+NOT_READ = {"an inner join outside and inside an outer one"}
 # DuckDB has another syntax for them, and the translation loses the difference. Spark tells it.
 FOR_SPARK = {"OUTER of a lateral view", "position for value"}
 
@@ -81,7 +83,7 @@ def test_near_miss__is_not_proved(name: str) -> None:
     before, after = meanings(*OTHER[name])
 
     # What differs is seen, and not only something that is not understood.
-    assert not after.gaps or "ROLLUP" in name
+    assert not after.gaps or name in NOT_READ
     assert not after.proves_same(before)
 
 

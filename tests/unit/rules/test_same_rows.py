@@ -118,7 +118,8 @@ def test_near_misses__are_never_proved_where_they_differ(connections: list[Any])
     print(f"near misses: {dict(count)}")
 
     assert not wrong
-    assert count["differ"] > count["tried"] / 2
+    # Where nearly nothing differs, nothing is tried.
+    assert count["differ"] > 0.4 * count["tried"]
     assert not FULL or count["tried"] > NIGHTLY / 2
 
 

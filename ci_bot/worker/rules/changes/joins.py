@@ -85,7 +85,7 @@ def _differences(was: Join, now: Join, old: Meaning, new: Meaning) -> list[str]:
 
 
 def _is_of_new_columns(places: frozenset[tuple[str, str]], old: Meaning) -> bool:
-    return len(places) > 1 and all(
+    return bool(places) and all(
         target in old.columns and column not in old.columns[target] for target, column in places
     )
 

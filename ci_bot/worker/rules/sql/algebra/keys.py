@@ -58,6 +58,14 @@ class Sealer:
             known = self._known[block, in_order] = self._seal(block, {}, 0, in_order=in_order)
         return known
 
+    def as_written(self, block: Block) -> tuple[Sealed, Names]:
+        """A block with its sources numbered as they stand, and what they are called by that."""
+        sources = list(block.part.sources())
+        labels = _numbered(sources, {}, 0)
+        bases = {source: self.base(source, in_order=True) for source in sources}
+        names = _Numbers(self, labels, 0, in_order=True)
+        return self._with(block, bases, labels, 0, in_order=True), names
+
     def _seal(self, block: Block, around: Labels, level: int, *, in_order: bool) -> Sealed:
         sources = list(block.part.sources())
         bases = {source: self.base(source, in_order=in_order) for source in sources}

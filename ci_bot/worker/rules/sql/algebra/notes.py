@@ -28,8 +28,8 @@ class JoinNote:
     """A join as it is written.
 
     Attributes:
-        on: each condition, what it was read from, and the (target, column) pairs of queries that
-            it compares; none where a stored table is among them.
+        on: each condition, what it was read from, and the (target, column) pairs of several
+            queries that it compares; none where a stored table is among them.
     """
 
     node: Any
@@ -70,11 +70,22 @@ class Notes:
             self.reads[item.target] += 1
 
     def join(
-        self, join: Any, way: str, item: Item, frame: Frame, on: list[tuple[Term, Any]]
+        self,
+        join: Any,
+        way: str,
+        item: Item,
+        frame: Frame,
+        on: list[tuple[Term, Any]],
+        turned: Item | None,
     ) -> None:
+        """Notes a join; `turned` is what a RIGHT JOIN joins to `item`, told as a LEFT JOIN."""
         if not self.begin(join):
             return
-        if way == "inner":
+        target = item.target
+        if turned is not None:
+            self.reads[turned.target] -= 1
+            way, target = "left", turned.target
+        if way == "inner" or turned is not None:
             self.reads[item.target] += 1
         how = _HOW.get(way) or ("INNER" if on else "CROSS")
         conditions = [(term, node, _places(node, frame)) for term, node in on]
@@ -82,7 +93,7 @@ class Notes:
             if source.query is not None:
                 names = written_names(*source.query)
                 self.columns.setdefault(source.target, set()).update(names)
-        self.joins.append(JoinNote(join, how, item.target, conditions))
+        self.joins.append(JoinNote(join, how, target, conditions))
 
     def set_operation(self, node: Any) -> None:
         if self.begin(node):
@@ -126,10 +137,12 @@ def written_names(query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
 
 
 def _places(node: Any, frame: Frame) -> frozenset[Place]:
-    found: set[Place] = set()
+    found: dict[str, Place] = {}
     for column in node.find_all(exp.Column):
-        item = frame.items.get(column.table.lower())
+        alias = column.table.lower()
+        item = frame.items.get(alias)
         if item is None or item.query is None:
             return frozenset()
-        found.add((item.target, column.name.lower()))
-    return frozenset(found)
+        found[f"{alias}.{column.name}"] = (item.target, column.name.lower())
+    aliases = {name.partition(".")[0] for name in found}
+    return frozenset(found.values()) if len(aliases) > 1 else frozenset()

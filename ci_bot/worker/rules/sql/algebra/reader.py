@@ -61,9 +61,15 @@ class Reader:
         self.notes.read(node, item)
 
     def joined(
-        self, join: Any, way: Way, item: Item, frame: Frame, on: list[tuple[Term, Any]]
+        self,
+        join: Any,
+        way: Way,
+        item: Item,
+        frame: Frame,
+        on: list[tuple[Term, Any]],
+        turned: Item | None,
     ) -> None:
-        self.notes.join(join, way, item, frame, on)
+        self.notes.join(join, way, item, frame, on, turned)
 
     def nested(self, query: Any, frame: Frame, columns: int | None) -> Block:
         """A subquery in an expression, with as many columns as are used of it."""
@@ -235,10 +241,10 @@ class Reader:
         node = select.args.get(clause)
         found: list[Term] = []
         for part in flat(node.this) if node is not None else ():
-            term = scalars.read(part)
+            terms = conjuncts(scalars.read(part))
             if first:
-                self.notes.filters.append((term, part))
-            found += conjuncts(term)
+                self.notes.filters += [(term, part) for term in terms]
+            found += terms
         return found
 
 

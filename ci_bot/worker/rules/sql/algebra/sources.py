@@ -67,9 +67,15 @@ class Host(Protocol):
         """Notes what stands first in FROM."""
 
     def joined(
-        self, join: Any, way: Way, item: Item, frame: Frame, on: list[tuple[Term, Any]]
+        self,
+        join: Any,
+        way: Way,
+        item: Item,
+        frame: Frame,
+        on: list[tuple[Term, Any]],
+        turned: Item | None,
     ) -> None:
-        """Notes a join for whoever tells changes."""
+        """Notes a join for whoever tells changes; `turned` is the other side of a RIGHT JOIN."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +139,9 @@ class Sources:
         if part is None:
             raise AssertionError("unreachable: a joined query never stands for the SELECT")
         read = self._conditions(join, before, item)
-        on = [term for condition, _ in read for term in conjuncts(condition)]
-        self.host.joined(join, way, item, self.frame, read)
+        on = [term for term, _ in read]
+        turned = way == "right" and self._only_source() is not None
+        self.host.joined(join, way, item, self.frame, read, before[0] if turned else None)
         if way == "inner":
             self.part.add(part)
             self.part.where += on
@@ -149,7 +156,9 @@ class Sources:
     def _conditions(self, join: Any, before: list[Item], item: Item) -> list[tuple[Term, Any]]:
         """The conditions of a join, each with what it was read from."""
         on = join.args.get("on")
-        found = [(self.scalars.read(part), part) for part in flat(on)] if on is not None else []
+        parts = flat(on) if on is not None else []
+        read = [(self.scalars.read(part), part) for part in parts]
+        found = [(term, part) for whole, part in read for term in conjuncts(whole)]
         for key in join.args.get("using") or []:
             name = key.name.lower()
             left = before[0].column(name) if len(before) == 1 else None
@@ -174,13 +183,18 @@ class Sources:
                     self.frame.make_equal(kept, other)
 
     def _outer(self, part: Part, on: list[Term], *, full: bool) -> None:
-        left = self.part
-        only = left.inner[0] if len(left.inner) == 1 and not left.hung and not left.where else None
-        if not full and only is not None and not isinstance(only, Outer):
+        only = self._only_source()
+        if not full and only is not None:
             # A RIGHT JOIN of one source is a LEFT JOIN, told from the other side.
             self.part = Part(part.inner, [*part.hung, Hung(only, "left", on)], part.where)
         else:
-            self.part = Part([Outer(part, left, full, on)])
+            self.part = Part([Outer(part, self.part, full, on)])
+
+    def _only_source(self) -> Source | None:
+        """What stands before a join, where that is one source without conditions."""
+        part = self.part
+        only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
+        return None if isinstance(only, Outer) else only
 
     def _enter(
         self, node: Any, role: Role, may_stand_for: Callable[[Block], bool] | None = None
@@ -194,7 +208,7 @@ class Sources:
         query, ctes, names = found
         used = self.used.of(node.alias_or_name.lower())
         block = self.host.from_query(query, ctes, names, used, fresh=may_stand_for is not None)
-        target = self._target(query)
+        target = self._target(query, ctes)
         part: Part | None = None
         if may_stand_for is not None and not block.is_simple and may_stand_for(block):
             item = Item(block=block)
@@ -278,10 +292,20 @@ class Sources:
             self.host.gap(f"two sources are called {alias}")
         self.frame.items[alias] = item
 
-    def _target(self, query: Any) -> str:
+    def _target(self, query: Any, ctes: Mapping[str, Cte | None]) -> str:
         """What a query reads, for a reader."""
-        tables = sorted({self.host.table_name(t) for t in query.find_all(exp.Table) if t.db})
+        tables = sorted(self._tables(query, ctes))
         return f"subquery of {', '.join(tables)}" if tables else "subquery"
+
+    def _tables(self, query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
+        found: set[str] = set()
+        for table in query.find_all(exp.Table):
+            cte = ctes.get(table.name.lower()) if not table.db else None
+            if table.db:
+                found.add(self.host.table_name(table))
+            elif cte is not None:
+                found |= self._tables(cte.query, cte.around)
+        return found
 
 
 def flat(condition: Any) -> list[Any]:
