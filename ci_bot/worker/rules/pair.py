@@ -9,6 +9,7 @@ from typing import Any
 
 from ci_bot.contracts.documents.plan import ColumnChange
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.sql.algebra.terms import Interner
 from ci_bot.worker.rules.sql.audits import Promises, promises
 from ci_bot.worker.rules.sql.canonical import Meaning, meaning
 from ci_bot.worker.rules.sql.columns import column_changes
@@ -35,15 +36,32 @@ class Pair:
         return self.queries.of(self.after)
 
     @cached_property
-    def meanings(self) -> tuple[Meaning, Meaning] | None:
-        """Both meanings; None where they are equal or one side cannot be taken apart."""
+    def same_text(self) -> bool:
+        """Whether both queries are rendered as one text; most pairs are here for their metadata."""
+        old, new = self.query_before, self.query_after
+        if old is None or new is None or old.rendered is None or new.rendered is None:
+            return False
+        return bool(old.rendered.sql(comments=False) == new.rendered.sql(comments=False))
+
+    @cached_property
+    def both(self) -> tuple[Meaning, Meaning] | None:
+        """Both meanings; None where one side cannot be taken apart."""
         if self.query_before is None or self.query_after is None:
             return None
-        if self.query_before.rendered == self.query_after.rendered:
-            return None  # nothing differs, and most pairs are here for their metadata
-        old = meaning(self.query_before, self.before.dialect, self.new_names)
-        new = meaning(self.query_after, self.after.dialect)
+        keys = Interner()
+        old = meaning(self.query_before, self.before.dialect, keys, self.new_names)
+        new = meaning(self.query_after, self.after.dialect, keys)
         return (old, new) if old is not None and new is not None else None
+
+    @cached_property
+    def meanings(self) -> tuple[Meaning, Meaning] | None:
+        """Both meanings, where they may differ; None where it is proved that they do not.
+
+        Then no filter, no join and no group is another one, however they are written now.
+        """
+        if self.same_text or self.both is None or self.both[0].proves_same(self.both[1]):
+            return None
+        return self.both
 
     @cached_property
     def promises(self) -> tuple[Promises, Promises]:

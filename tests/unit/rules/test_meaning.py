@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.worker.rules.gather import model_in_file
+from ci_bot.worker.rules.sql.algebra.terms import Interner
 from ci_bot.worker.rules.sql.canonical import Meaning, meaning
 from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.world import models
 
+KEYS = Interner()
 HEAD = "MODEL (name a.b, kind FULL); "
 
 
@@ -21,7 +23,7 @@ def of(query: str) -> Meaning:
     made = models({"models/m.sql": HEAD + query})
     found = Queries().of(made['"spark_catalog"."a"."b"'])
     assert found is not None
-    read = meaning(found, "spark")
+    read = meaning(found, "spark", KEYS)
     assert read is not None
     return read
 

@@ -10,7 +10,12 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.columns import known_types
-from ci_bot.worker.rules.sql.strictness import Strictness, compare_arguments, compare_queries
+from ci_bot.worker.rules.sql.strictness import (
+    Strictness,
+    compare_arguments,
+    compare_queries,
+    same_arguments,
+)
 
 REMOVED = rule("removed-audit")
 WEAKENED = rule("weakened-audit")
@@ -115,7 +120,9 @@ def _rewritten(pair: Pair) -> Iterator[Observation]:
         if call in new.other or not again:
             continue
         # What an argument of a project's own audit means, only the project knows.
-        known = len(again) == 1 and name not in old.queries
+        known = len(again) == 1 and (
+            name not in old.queries or same_arguments(old.arguments[call], new.arguments[again[0]])
+        )
         verdicts[call] = (
             compare_arguments(old.arguments[call], new.arguments[again[0]]) if known else "unknown"
         )
@@ -135,4 +142,4 @@ def _rewritten(pair: Pair) -> Iterator[Observation]:
 
 
 def _plain(text: str) -> str:
-    return "".join(text.lower().split()).rstrip(";")
+    return "".join(text.split()).rstrip(";")

@@ -15,7 +15,6 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.audits import column_names, promises
-from ci_bot.worker.rules.sql.queries import outer
 
 KIND = rule("kind-changed")
 EMBEDDED = rule("model-embedded")
@@ -147,20 +146,8 @@ def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
     """Whether the query groups by the key, or a grain that the old version had says so."""
     if any(grain and grain <= key for grain in grain_of(pair.before)):
         return True
-    query = pair.query_after
-    branches = outer(query.root) if query is not None else []
-    if len(branches) != 1:
-        return False
-    group = branches[0].expression.args.get("group")
-    if group is None:
-        return False
-    grouped = {item.sql() for item in group.expressions}
-    by_name = {
-        item.alias_or_name.lower()
-        for item in branches[0].expression.expressions
-        if item.unalias().sql() in grouped
-    }
-    return bool(by_name) and by_name <= key
+    grouped = pair.both[1].grouped_by if pair.both is not None else frozenset()
+    return bool(grouped) and grouped <= key
 
 
 @on_change(START)

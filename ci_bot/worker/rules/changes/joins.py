@@ -26,27 +26,26 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         return
     old, new = pair.meanings
     called = inputs.names.within
-    before = [join for join in old.joins if join not in new.joins]
-    after = [join for join in new.joins if join not in old.joins]
+    before = [
+        join for join in old.joins if join not in new.joins and not _stands_in(join, old, new)
+    ]
+    after = [join for join in new.joins if join not in old.joins and not _stands_in(join, new, old)]
     for was in before:
         now = next((join for join in after if join.target == was.target), None)
         if now is None:
             yield _gone(pair, inputs, was, old)
             continue
         after.remove(now)
-        told: list[str] = []
-        partner = inputs.names.within(was.target)
-        if was.how != now.how:
-            told.append(f"{was.how} JOIN becomes {now.how} JOIN")
-        told += [f"no longer on {called(old.show(text))}" for text in sorted(was.on - now.on)]
-        told += [f"now on {called(new.show(text))}" for text in sorted(now.on - was.on)]
+        told = [called(part) for part in _differences(was, now, old, new)]
+        if not told:
+            continue
         yield Observation(
             CHANGED,
-            f"The join of `{partner}` changes: {'; '.join(told) or 'its keys'}.",
+            f"The join of `{called(was.target)}` changes: {'; '.join(told)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
-            subject=(_subject(was, inputs),),
-            anchors=(f"JOIN {partner}", partner, "JOIN"),
+            subject=(_subject(was, old, inputs),),
+            anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
     for came in after:
         if came.how == "INNER":
@@ -57,14 +56,49 @@ def changed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_subject(came, inputs),),
+                subject=(_subject(came, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 
 
+def _stands_in(join: Join, its: Meaning, other: Meaning) -> bool:
+    """Whether the other version reads the partner and asks the conditions of an inner join, too.
+
+    It may read it first and join the others to it, and ask in WHERE.
+    """
+    return (
+        join.is_inner
+        and other.reads[join.target] >= its.reads[join.target]
+        and all(key in other.filters or key in other.inner_conditions for key in join.on)
+    )
+
+
+def _differences(was: Join, now: Join, old: Meaning, new: Meaning) -> list[str]:
+    """How two joins of one partner differ, in words."""
+    gone, came = set(was.on - now.on), set(now.on - was.on)
+    if was.is_inner and now.is_inner:
+        gone -= new.inner_conditions | set(new.filters)
+        came -= old.inner_conditions | set(old.filters)
+        told = []
+    else:
+        told = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
+    if not told and not gone:
+        # Both sides got the column: as long as neither had it, nothing was compared otherwise.
+        came = {key for key in came if not _is_of_new_columns(now.places[key], old)}
+    told += sorted(f"no longer on {old.show(key)}" for key in gone)
+    told += sorted(f"now on {new.show(key)}" for key in came)
+    return told
+
+
+def _is_of_new_columns(places: frozenset[tuple[str, str]], old: Meaning) -> bool:
+    return bool(places) and all(
+        target in old.columns and column not in old.columns[target] for target, column in places
+    )
+
+
 def _gone(pair: Pair, inputs: RuleInputs, was: Join, old: Meaning) -> Observation:
     filters = was.how not in {"LEFT", "FULL"}
-    on = inputs.names.within(" and ".join(old.show(text) for text in sorted(was.on)))
+    on = inputs.names.within(" and ".join(sorted(old.show(key) for key in was.on)))
     return Observation(
         CHANGED,
         f"`{inputs.names.within(was.target)}` is no longer joined{f' on {on}' if on else ''}"
@@ -72,14 +106,14 @@ def _gone(pair: Pair, inputs: RuleInputs, was: Join, old: Meaning) -> Observatio
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
-        subject=(_subject(was, inputs),),
+        subject=(_subject(was, old, inputs),),
         anchors=("FROM",),
     )
 
 
-def _subject(join: Join, inputs: RuleInputs) -> str:
+def _subject(join: Join, its: Meaning, inputs: RuleInputs) -> str:
     """The join: one partner may be joined twice, on other conditions."""
-    return inputs.names.within(" ".join([join.target, *sorted(join.on)]))
+    return inputs.names.within(" ".join([join.target, *sorted(map(its.show, join.on))]))
 
 
 @on_change(MULTIPLIES)

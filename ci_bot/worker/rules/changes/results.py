@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import exp
-from sqlmesh.core import dialect as d
 
 from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.forward import validity_columns
+from ci_bot.worker.rules.changes.rewrites import gives_the_same
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
@@ -21,19 +20,11 @@ from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
 from ci_bot.worker.rules.sql.canonical import unquoted
 from ci_bot.worker.rules.sql.queries import Query
-from ci_bot.worker.rules.statements import model_statements
 
 RETYPED = rule("column-retyped")
 DIVISION = rule("division-changed")
 AGGREGATE = rule("aggregate-changed")
 SAME = rule("same-result")
-
-# As canonical texts write them: the parser's names of the functions.
-_AGGREGATE = re.compile(
-    r"\b(sum|count|countif|avg|min|max|median|stddev\w*|variance\w*|percentile\w*|approx\w*|"
-    r"anyvalue|first|last|arrayagg|arrayuniqueagg|argmax|argmin|logicaland|logicalor|"
-    r"groupconcat)\((distinct\()?"
-)
 
 # An expression is told whole up to here.
 SHOWN = 120
@@ -136,8 +127,8 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _below(bag: Counter[str]) -> dict[str, int]:
-    return {key: count for key, count in bag.items() if key.startswith("/")}
+def _below(bag: Counter[Any]) -> dict[Any, int]:
+    return {key: count for key, count in bag.items() if key != "whole"}
 
 
 @on_change(AGGREGATE)
@@ -145,7 +136,7 @@ def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Columns that keep their name and sum up otherwise, here or in a CTE below."""
     if pair.meanings is None:
         return
-    old, new = (_totals(side.results) for side in pair.meanings)
+    old, new = (side.totals for side in pair.meanings)
     changed = {
         name: f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
         for name in sorted(set(old) & set(new))
@@ -162,57 +153,21 @@ def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _totals(results: Mapping[str, tuple[str, ...]]) -> dict[str, Counter[str]]:
-    """Per result column the aggregate functions that its value goes through."""
-    return {
-        name: Counter(
-            f"{function.upper()}{' DISTINCT' if distinct else ''}"
-            for text in texts
-            for function, distinct in _AGGREGATE.findall(text)
-        )
-        for name, texts in results.items()
-    }
-
-
 def _in_words(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 
 @on_change(SAME)
 def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
-    """A rewrite that is proven to give the same rows: names and order differ at most."""
-    if pair.meanings is None or pair.same_query or not _same_frame(pair):
+    """A rewrite that is proven to give the same rows on any data."""
+    if pair.same_query or not gives_the_same(pair):
         return
-    old, new = pair.meanings
-    if not old.proves_same(new):
-        return
-    order = list(old.results) != list(new.results)
+    order = pair.both is not None and list(pair.both[0].results) != list(pair.both[1].results)
     yield Observation(
         SAME,
-        "Aliases, names of CTEs or the order of operands differ; filters, joins, groups and "
-        f"columns mean the same{', and the columns stand in another order' if order else ''}.",
+        "Only the spelling differs: names, nesting, or the order of what has no order. Filters, "
+        "joins, groups and columns mean the same"
+        f"{', and the columns stand in another order' if order else ''}.",
         "nothing to do",
         model=pair.after,
     )
-
-
-def _same_frame(pair: Pair) -> bool:
-    """Whether the model around the query is the same, and the query's use of the interval too."""
-    before, after = pair.before, pair.after
-    old, new = pair.query_before, pair.query_after
-    if old is None or new is None or old.written is None or new.written is None:
-        return False
-    return bool(
-        before.kind.name == after.kind.name
-        and before.kind.data_hash_values == after.kind.data_hash_values
-        and before.lookback == after.lookback
-        and sorted(c.sql() for c in before.partitioned_by)
-        == sorted(c.sql() for c in after.partitioned_by)
-        and list(model_statements(before)) == list(model_statements(after))
-        and _macro_variables(old.written) == _macro_variables(new.written)
-    )
-
-
-def _macro_variables(tree: Any) -> list[str]:
-    """The macro variables in the order in which they stand; start and end render alike on load."""
-    return [node.name.lower() for node in tree.find_all(d.MacroVar, bfs=False)]

@@ -12,6 +12,7 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.sql.algebra.terms import Key
 from ci_bot.worker.rules.sql.canonical import Meaning
 
 FILTER = rule("filter-changed")
@@ -22,9 +23,9 @@ UNION = rule("union-changed")
 SHOWN = 200
 
 
-def _shown(meaning: Meaning, text: str, inputs: RuleInputs) -> str:
+def _shown(meaning: Meaning, key: Key, inputs: RuleInputs) -> str:
     """A condition of a query as it is written there, with the models in it called as everywhere."""
-    return shortened(hide(inputs.names.within(meaning.show(text))), SHOWN)
+    return shortened(hide(inputs.names.within(meaning.show(key))), SHOWN)
 
 
 @on_change(FILTER)
@@ -34,20 +35,18 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         return
     old, new = pair.meanings
     # An inner join's own conditions filter like a WHERE: moving one there changes nothing.
-    old_on = {text for join in old.joins if join.how == "INNER" for text in join.on}
-    new_on = {text for join in new.joins if join.how == "INNER" for text in join.on}
-    lost = [text for text in (old.filters - new.filters) if text not in new_on]
-    came = [text for text in (new.filters - old.filters) if text not in old_on]
+    lost = [key for key in (old.filters - new.filters) if key not in new.inner_conditions]
+    came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
     if not lost and not came:
         return
-    told = [f"removed {_shown(old, text, inputs)}" for text in lost]
-    told += [f"added {_shown(new, text, inputs)}" for text in came]
+    told = [f"removed {_shown(old, key, inputs)}" for key in lost]
+    told += [f"added {_shown(new, key, inputs)}" for key in came]
     yield Observation(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",
         "the owner confirms which rows belong to the model",
         model=pair.after,
-        anchors=(*(new.show(text)[:60] for text in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
+        anchors=(*(new.show(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
     )
 
 

@@ -1,256 +1,302 @@
-"""A query as a bag of meanings, so that two versions can be compared.
+"""What a query does, so that two versions can be compared whatever their spelling.
 
-Aliases, CTE names and the order of operands do not change what a query means. Each column is
-written out as the stored column, or the expression, that it comes from; what is left are filters,
+Aliases, CTE names, nesting and the order of operands do not change what a query means. Each column
+is followed to the stored column, or the expression, that it comes from; what is left are filters,
 joins, groupings, unions and results that are equal exactly where they mean the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
+from ci_bot.worker.rules.sql.algebra.blocks import (
+    Block,
+    Derived,
+    Generated,
+    SetOperation,
+    Source,
+    Table,
+    Values,
+)
+from ci_bot.worker.rules.sql.algebra.keys import Names, Sealer
+from ci_bot.worker.rules.sql.algebra.reader import Reader, TooLargeError
+from ci_bot.worker.rules.sql.algebra.terms import (
+    Column,
+    Interner,
+    Key,
+    Nested,
+    Node,
+    Term,
+    walk,
+)
 from ci_bot.worker.rules.sql.interval import is_interval_predicate
-from ci_bot.worker.rules.sql.queries import Query, outer, projection, selects, table_name
-
-MAX_DEPTH = 10
-MAX_TEXT = 4_000
-_SWAPPED = {exp.GT: "lt", exp.GTE: "lte"}
-_COMMUTATIVE = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.And, exp.Or, exp.Add, exp.Mul)
-_PLAIN = frozenset({"this", "expression", "expressions"})
-_NESTED = (exp.Subquery, exp.Select, exp.SetOperation)
+from ci_bot.worker.rules.sql.queries import Query
 
 
 @dataclass(frozen=True)
 class Join:
-    """One join: what is joined, how, and on which conditions."""
+    """One join: what is joined, how, and on which conditions.
+
+    `places` are, for each condition, the (target, column) pairs that it compares, where all of
+    them are columns of queries.
+    """
 
     target: str
     how: str
-    on: frozenset[str]
+    on: frozenset[Key]
     node: Any = field(compare=False, hash=False, default=None)
+    places: Mapping[Key, frozenset[tuple[str, str]]] = field(
+        compare=False, hash=False, default_factory=dict
+    )
+
+    @property
+    def is_inner(self) -> bool:
+        return self.how in {"INNER", "CROSS"}
 
 
 @dataclass
 class Meaning:
     """What a query does, as sets and bags that do not depend on names or order.
 
-    The texts in it are for comparing; `show` turns one back into SQL for a reader.
+    Keys can be compared with those of a meaning that was made with the same `Interner`; `show`
+    turns one back into SQL for a reader.
+
+    Attributes:
+        gaps: what was not understood, in words. Where there is any, nothing is proved.
+        reads: what stands in FROM or is joined by inner joins, and how often.
+        columns: the columns of queries that are joined, by what these read.
+        grouped_by: the results that tell one row from every other; empty where none are known to.
+        totals: for each result the aggregates that its value goes through.
+        quotients: for each result what it divides by, and how many quotients are whole.
     """
 
     dialect: str
-    filters: Counter[str] = field(default_factory=Counter)
+    gaps: list[str]
+    filters: Counter[Key] = field(default_factory=Counter)
     joins: list[Join] = field(default_factory=list)
-    groups: list[frozenset[str]] = field(default_factory=list)
+    groups: list[frozenset[Key]] = field(default_factory=list)
     distincts: int = 0
     unions: Counter[str] = field(default_factory=Counter)
-    results: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    quotients: dict[str, Counter[str]] = field(default_factory=dict)
-    nodes: dict[str, Any] = field(default_factory=dict)
-    skeleton: list[tuple[Any, ...]] = field(default_factory=list)
+    reads: Counter[str] = field(default_factory=Counter)
+    columns: Mapping[str, set[str]] = field(default_factory=dict)
+    grouped_by: frozenset[str] = frozenset()
+    results: dict[str, Key] = field(default_factory=dict)
+    totals: dict[str, Counter[str]] = field(default_factory=dict)
+    quotients: dict[str, Counter[Key | str]] = field(default_factory=dict)
+    nodes: dict[Key, Any] = field(default_factory=dict)
+    rows: Key | None = None
 
-    def show(self, text: str) -> str:
-        """The SQL that `text` stands for, without quotes."""
-        node = self.nodes.get(text)
-        if node is None:
-            return text.removeprefix("using ")
-        return unquoted(node.sql(dialect=self.dialect, comments=False))
+    @cached_property
+    def inner_conditions(self) -> frozenset[Key]:
+        """The conditions of inner joins, which filter like a WHERE."""
+        return frozenset(key for join in self.joins if join.is_inner for key in join.on)
+
+    def show(self, key: Key) -> str:
+        """The SQL that `key` stands for, without quotes."""
+        return unquoted(self.nodes[key].sql(dialect=self.dialect, comments=False))
 
     def proves_same(self, other: Meaning) -> bool:
-        """Whether both give the same rows: SELECT by SELECT, in the same nesting.
-
-        Names of aliases and CTEs and the order of operands and result columns may differ, and
-        nothing else: a filter that moves past a window function changes what passes.
-        """
-        return self.results == other.results and self.skeleton == other.skeleton
+        """Whether both give the same rows on any data, up to the order of rows and columns."""
+        return (
+            not self.gaps
+            and not other.gaps
+            and self.rows is not None
+            and self.rows == other.rows
+            and self.results == other.results
+        )
 
 
 def meaning(
-    query: Query, dialect: str, new_names: Mapping[str, str] | None = None
+    query: Query,
+    dialect: str,
+    keys: Interner | None = None,
+    new_names: Mapping[str, str] | None = None,
 ) -> Meaning | None:
     """The meaning of a query; None where it cannot be taken apart.
 
-    `new_names` gives tables that only got another name, so that both sides call them alike.
+    Args:
+        keys: shared by the meanings that are to be compared.
+        new_names: tables that only got another name, so that both sides call them alike.
     """
-    if query.root is None:
+    if query.rendered is None:
         return None
+    return meaning_of(query.rendered, dialect, keys or Interner(), new_names or {})
+
+
+def meaning_of(
+    tree: Any, dialect: str, keys: Interner, new_names: Mapping[str, str]
+) -> Meaning | None:
+    """See `meaning`; `tree` is the query as the parser gives it."""
+    reader = Reader(new_names)
     try:
-        return _Reader(dialect, new_names or {}).read(query.root)
-    except (RecursionError, AttributeError, KeyError, IndexError):
+        block = reader.read(tree)
+        return _Teller(reader, block, dialect, keys).tell()
+    except (RecursionError, TooLargeError):
         return None
 
 
-class _Reader:
-    def __init__(self, dialect: str, new_names: Mapping[str, str]) -> None:
-        self.new_names = new_names
-        self.known: dict[tuple[int, str], str] = {}
-        self.found = Meaning(dialect)
+class _Teller:
+    def __init__(self, reader: Reader, block: Block, dialect: str, keys: Interner) -> None:
+        self.reader = reader
+        self.block = block
+        self.keys = keys
+        self.sealer = Sealer(keys)
+        self.told = Meaning(dialect, reader.gaps)
 
-    def read(self, root: Any) -> Meaning:
-        for scope in root.traverse():
-            if isinstance(scope.expression, exp.SetOperation):
-                self._union(scope.expression)
-        for scope in selects(root):
-            self._select(scope)
-        for branch in outer(root):
-            for item in branch.expression.expressions:
-                name = item.alias_or_name.lower()
-                text = self.text(item.unalias(), branch)
-                self.found.results[name] = (*self.found.results.get(name, ()), text)
-                self._quotients(name, item, branch)
-        return self.found
+    def tell(self) -> Meaning:
+        self._prove()
+        self._count_turns()
+        names = _Origins(self.sealer)
+        notes, told = self.reader.notes, self.told
+        for term, node in notes.filters:
+            if not is_interval_predicate(node):
+                told.filters[self._key(term, node, names)] += 1
+        for join in notes.joins:
+            on = {self._key(term, node, names): places for term, node, places in join.on}
+            told.joins.append(Join(join.target, join.how, frozenset(on), join.node, on))
+        for group in notes.groups:
+            told.groups.append(frozenset(self._key(term, node, names) for term, node in group))
+        told.distincts, told.unions, told.columns = notes.distincts, notes.unions, notes.columns
+        told.reads = notes.reads
+        told.grouped_by = self._grouped_by(names)
+        for name, term in self.block.outputs.items():
+            told.totals[name] = Counter(_totals(term))
+            told.quotients[name] = self._quotients(term, names)
+        return told
 
-    def _union(self, union: Any) -> None:
-        kind = type(union).__name__.upper()
-        distinct = bool(union.args.get("distinct"))
-        self.found.unions[f"{kind}{'' if distinct else ' ALL'}"] += 1
-        parts = [union.args.get(name) for name in ("order", "limit", "offset", "by_name")]
-        texts = [part.sql() if isinstance(part, exp.Expression) else str(part) for part in parts]
-        self.found.skeleton.append((kind, distinct, texts))
+    def _prove(self) -> None:
+        if any("#" in name for name in self.block.outputs):
+            self.told.gaps.append("two results of one name")
+        try:
+            sealed = self.sealer.seal(self.block)
+        except KeyError:  # a column of a query around one that cannot see it
+            self.told.gaps.append("a column from outside")
+            return
+        self.told.rows, self.told.results = sealed.rows, dict(sealed.outputs)
 
-    def _quotients(self, name: str, item: Any, scope: Any) -> None:
-        """How many divisions of a result are whole, and what each divides by."""
-        bag = self.found.quotients.setdefault(name, Counter())
-        for node in item.find_all(exp.Div, exp.IntDiv):
-            bag["whole"] += int(isinstance(node, exp.IntDiv))
-            bag[f"/{self.text(_unguarded(node.expression), scope)}"] += 1
+    def _count_turns(self) -> None:
+        """Numbers the occurrences of one thing in a SELECT, as they stand in it."""
+        for block in self.reader.notes.blocks:
+            met: Counter[Key] = Counter()
+            for source in block.part.sources():
+                try:
+                    base = self.sealer.base(source)
+                except KeyError:
+                    base = self.keys.key(("unknown", id(source)))
+                met[base] += 1
+                source.turn = met[base]
 
-    def _select(self, scope: Any) -> None:
-        select = scope.expression
-        clauses: list[Any] = []
-        for name, part in sorted(select.args.items()):
-            if name in {"expressions", "with_", "from_", "joins", "group"} or not part:
+    def _key(self, term: Term, node: Any, names: _Origins) -> Key:
+        key = self.keys.of(term, names)
+        self.told.nodes.setdefault(key, node)
+        return key
+
+    def _grouped_by(self, names: _Origins) -> frozenset[str]:
+        group = self.block.group
+        if group is None or group.sets:
+            return frozenset()
+        keys = {self.keys.of(term, names) for term in group.keys}
+        results = {name: self.keys.of(term, names) for name, term in self.block.outputs.items()}
+        if not keys <= set(results.values()):
+            return frozenset()
+        return frozenset(name for name, key in results.items() if key in keys)
+
+    def _quotients(self, term: Term, names: _Origins) -> Counter[Key | str]:
+        found: Counter[Key | str] = Counter()
+        for node in _below(term):
+            if isinstance(node, Node) and node.op.startswith(("div(", "intdiv(")):
+                found["whole"] += int(node.op.startswith("intdiv("))
+                found[self.keys.of(_unguarded(node.parts[1]), names)] += 1
+        return found
+
+
+class _Origins(Names):
+    """Columns by where they come from, whatever stands between."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self.known = {}
+        self._sealer = sealer
+        self._open: set[int] = set()
+
+    def label(self, source: Source) -> object:
+        if isinstance(source, Table):
+            return ("table", source.name, source.version, source.turn)
+        if isinstance(source, Derived):
+            return ("query", self._sealer.shape(source.block, self), source.turn)
+        if isinstance(source, SetOperation):
+            shapes = [self._sealer.shape(branch, self) for branch in source.branches]
+            return (source.kind, source.distinct, *shapes)
+        if isinstance(source, Generated):
+            return ("generated", self._sealer.keys.of(source.call, self))
+        if isinstance(source, Values):
+            return ("values", self._sealer.keys.of(source.rows, self))
+        raise AssertionError(f"unreachable: {type(source).__name__} has no columns")
+
+    def column(self, column: Column) -> tuple[object, ...]:
+        source, keys = column.source, self._sealer.keys
+        if isinstance(source, Derived):
+            term = source.block.output(column.name)
+            if term is not None:
+                return ("from", source.turn, keys.of(term, self))
+        if isinstance(source, SetOperation):
+            terms = [list(branch.outputs.values())[int(column.name)] for branch in source.branches]
+            return ("from", source.turn, *sorted({keys.of(term, self) for term in terms}))
+        return ("column", self.label(source), column.name)
+
+    def nested(self, nested: Nested) -> tuple[object, ...]:
+        outputs = [self._sealer.keys.of(term, self) for term in nested.block.outputs.values()]
+        return ("nested", self._sealer.shape(nested.block, self), *outputs)
+
+
+def _below(term: Term) -> Iterator[Term]:
+    """The term and everything that it is computed from, each part once."""
+    queue: list[Term] = [term]
+    seen: set[tuple[int, str] | int] = set()
+    while queue:
+        for item in walk(queue.pop()):
+            mark = (id(item.source), item.name) if isinstance(item, Column) else id(item)
+            if mark in seen:
                 continue
-            if name in {"where", "having", "qualify"}:
-                clauses.append((name, self._filters(part.this, scope)))
-            else:
-                items = part if isinstance(part, list) else [part]
-                clauses.append((name, [self.text(item, scope) for item in items]))
-        group = select.args.get("group")
-        keys = frozenset(self._noted(k, scope) for k in group.expressions) if group else None
-        if keys is not None:
-            self.found.groups.append(keys)
-        joins = [self._join(join, scope) for join in select.args.get("joins") or []]
-        distinct = select.args.get("distinct") is not None
-        self.found.distincts += int(distinct)
-        sources = [
-            self._table(source) if isinstance(source, exp.Table) else "query"
-            for _, source in scope.selected_sources.values()
-        ]
-        returned = (
-            [self.text(item.unalias(), scope) for item in select.expressions]
-            if distinct or scope.is_union
-            else []
-        )
-        self.found.skeleton.append((scope.scope_type.name, sources, joins, clauses, keys, returned))
+            seen.add(mark)
+            yield item
+            if isinstance(item, Column):
+                queue += _behind(item)
 
-    def _noted(self, node: Any, scope: Any) -> str:
-        text = self.text(node, scope)
-        self.found.nodes.setdefault(text, node)
-        return text
 
-    def _filters(self, condition: Any, scope: Any) -> Counter[str]:
-        parts: Counter[str] = Counter()
-        for part in conjuncts(condition):
-            text = self._noted(part, scope)
-            parts[text] += 1
-            if not is_interval_predicate(part):
-                self.found.filters[text] += 1
-        return parts
+def _behind(column: Column) -> list[Term]:
+    source = column.source
+    if isinstance(source, Derived):
+        term = source.block.output(column.name)
+        return [term] if term is not None else []
+    if isinstance(source, SetOperation):
+        return [list(branch.outputs.values())[int(column.name)] for branch in source.branches]
+    return []
 
-    def _join(self, join: Any, scope: Any) -> tuple[Any, ...]:
-        on = join.args.get("on")
-        parts = conjuncts(on) if on is not None else []
-        conditions = {self._noted(part, scope) for part in parts}
-        conditions |= {f"using {key.name.lower()}" for key in join.args.get("using") or []}
-        side, kind = join.side or "", join.kind or ""
-        how = " ".join(part for part in (side, "" if kind in {"INNER", "OUTER"} else kind) if part)
-        how = how or ("INNER" if conditions else "CROSS")
-        target = self._target(scope.sources.get(join.this.alias_or_name), join.this)
-        self.found.joins.append(Join(target, how, frozenset(conditions), join))
-        return side, kind, join.method, target, frozenset(conditions)
 
-    def _table(self, table: Any) -> str:
-        name = table_name(table)
-        return self.new_names.get(name, name)
+def _totals(term: Term) -> Iterator[str]:
+    for node in _below(term):
+        if isinstance(node, Node) and node.aggregate:
+            inner = node.parts[0] if node.parts else None
+            distinct = isinstance(inner, Node) and inner.op.startswith("distinct(")
+            name = node.op.partition("(")[0].upper()
+            yield f"{name}{' DISTINCT' if distinct else ''}"
 
-    def _target(self, source: Any, node: Any) -> str:
-        if isinstance(source, exp.Table):
-            return self._table(source)
-        if isinstance(source, Scope):
-            tables = sorted(
-                {self._table(table) for table in source.expression.find_all(exp.Table) if table.db}
-            )
-            return f"subquery of {', '.join(tables)}" if tables else "subquery"
-        return str(node.key)
 
-    def text(  # noqa: PLR0911 - one line for each kind of node reads best
-        self, node: Any, scope: Any, depth: int = 0
-    ) -> str:
-        """`node` as text for comparing: columns by where they come from, operands in one order."""
-        if isinstance(node, exp.Column):
-            return self._column(node, scope, depth)
-        if isinstance(node, exp.Paren | exp.Alias):
-            return self.text(node.this, scope, depth)
-        if isinstance(node, exp.Literal):
-            return f"'{node.this}'" if node.is_string else str(node.this)
-        if isinstance(node, exp.Identifier):
-            return str(node.this).lower()
-        if isinstance(node, _NESTED):
-            return f"({unquoted(node.sql(dialect=self.found.dialect, comments=False))})"
-        swapped = _SWAPPED.get(type(node))
-        if swapped is not None:
-            sides = (node.expression, node.this)
-            return f"{swapped}({','.join(self.text(side, scope, depth) for side in sides)})"
-        if isinstance(node, _COMMUTATIVE):
-            operands = node.flatten() if isinstance(node, exp.Connector) else node.unnest_operands()
-            return f"{node.key}({','.join(sorted(self._arg(o, scope, depth) for o in operands))})"
-        return self._generic(node, scope, depth)
-
-    def _generic(self, node: Any, scope: Any, depth: int) -> str:
-        parts = []
-        for name, value in node.args.items():
-            if value is None or value is False or (isinstance(value, list) and not value):
-                continue
-            text = self._arg(value, scope, depth)
-            parts.append(text if name in _PLAIN else f"{name}={text}")
-        return f"{node.key}({','.join(parts)})"
-
-    def _arg(self, value: Any, scope: Any, depth: int) -> str:
-        if isinstance(value, list):
-            return ",".join(self._arg(item, scope, depth) for item in value)
-        if isinstance(value, exp.Expression):
-            return self.text(value, scope, depth)
-        return str(value)
-
-    def _column(self, column: Any, scope: Any, depth: int) -> str:
-        name: str = column.name.lower()
-        source = scope.sources.get(column.table) if column.table else None
-        if source is None and len(scope.selected_sources) == 1:
-            source = next(iter(scope.selected_sources.values()))[1]
-        if isinstance(source, exp.Table):
-            return f"{self._table(source)}.{name}"
-        if not isinstance(source, Scope) or depth >= MAX_DEPTH:
-            return name
-        key = (id(source), name)
-        if key not in self.known:
-            self.known[key] = name  # a recursive CTE meets itself here
-            texts = [
-                self.text(item, branch, depth + 1)
-                for branch in outer(source)
-                if (item := projection(branch, name)) is not None
-            ]
-            text = " | ".join(texts) if texts else name
-            if len(text) > MAX_TEXT:
-                text = hashlib.sha256(text.encode()).hexdigest()
-            self.known[key] = text
-        return self.known[key]
+def _unguarded(term: Term) -> Term:
+    """A denominator without its guard against zero, which changes no quotient."""
+    while isinstance(term, Node):
+        guard = term.parts[1] if term.op.startswith("nullif(") else None
+        is_guarded = isinstance(guard, Node) and guard.op in {"number:0", "number:0.0"}
+        if not is_guarded and not term.op.startswith(("cast(", "trycast(")):
+            break
+        term = term.parts[0]
+    return term
 
 
 def conjuncts(condition: Any) -> list[Any]:
@@ -265,12 +311,3 @@ def conjuncts(condition: Any) -> list[Any]:
 def unquoted(text: str) -> str:
     """SQL without the quotes of identifiers: views are rendered without, tables with them."""
     return text.replace("`", "").replace('"', "")
-
-
-def _unguarded(node: Any) -> Any:
-    """A denominator without its guard against zero, which changes no quotient."""
-    while True:
-        zero = isinstance(node, exp.Nullif) and node.expression.name in {"0", "0.0"}
-        if not zero and not isinstance(node, exp.Paren | exp.Cast):
-            return node
-        node = node.this

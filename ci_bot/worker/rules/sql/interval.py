@@ -6,6 +6,7 @@ history in each run; one that filters on another column writes rows that are thr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,11 @@ MAX_DEPTH = 12
 _DATES = {
     "start": (EPOCH, SENTINEL_START),
     "end": (EPOCH, SENTINEL_END),
+}
+# Jinja within a text is not rendered unless the whole query is Jinja.
+_JINJA = {
+    "start": re.compile(r"\{\{\s*start_"),
+    "end": re.compile(r"\{\{\s*(end|execution)_"),
 }
 
 
@@ -90,7 +96,8 @@ def _marks(node: Any, side: str) -> bool:
         if name.startswith(f"{side}_") or (side == "end" and name.startswith("execution_")):
             return True
     return any(
-        literal.is_string and literal.name.startswith(_DATES[side])
+        literal.is_string
+        and (literal.name.startswith(_DATES[side]) or _JINJA[side].search(literal.name) is not None)
         for literal in node.find_all(exp.Literal)
     )
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, build_scope
 from sqlmesh.core import dialect as d
+from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.rules.sql.tree import Tree
@@ -20,6 +21,7 @@ MAX_DEPTH = 12
 EPOCH = "1970-01-01"
 SENTINEL_START = "1971-03-05"
 SENTINEL_END = "1973-07-09"
+SENTINEL_NOW = "1977-11-23"
 
 
 class Query:
@@ -44,6 +46,19 @@ class Query:
         except Exception:  # a macro of the project may raise anything; the load reports it
             return None
         return query
+
+    @cached_property
+    def rendered_apart(self) -> Any:
+        """As `rendered`, with start, end and now at three days, and as in a run; None as there."""
+        try:
+            return self._model.render_query(
+                start=SENTINEL_START,
+                end=SENTINEL_END,
+                execution_time=SENTINEL_NOW,
+                runtime_stage=RuntimeStage.EVALUATING,
+            )
+        except Exception:  # a macro of the project may raise anything
+            return None
 
     def _may_fold(self, query: Any) -> bool:
         """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""

@@ -7,80 +7,131 @@ that it returned before.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
+from ci_bot.worker.rules.sql.algebra.keys import Sealer
+from ci_bot.worker.rules.sql.algebra.reader import Reader, TooLargeError
+from ci_bot.worker.rules.sql.algebra.terms import Interner, Key, Node, Term
+
 Strictness = Literal["stricter", "weaker", "unknown"]
-_UPPER = (exp.GT, exp.GTE)
-_LOWER = (exp.LT, exp.LTE)
 # Arguments of SQLMesh's own audits that bound values from below and from above.
 _MINIMUM = frozenset({"min_v", "min_value", "threshold", "min_count"})
 _MAXIMUM = frozenset({"max_v", "max_value", "max_count"})
 
 
+@dataclass(frozen=True)
+class _Bound:
+    """A comparison of a value with a number: `value > limit`, or the like."""
+
+    kind: str
+    value: Key
+    limit: float
+    is_upper: bool
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """What picks the wrong rows: alternatives, each of them demands, with what is known of them."""
+
+    rest: tuple[object, ...]
+    demands: Mapping[Key, _Bound | None]
+    alternatives: Mapping[Key, _Bound | None]
+
+
 def compare_queries(old: str, new: str, dialect: str) -> Strictness:
-    """The verdict on two versions of an audit's query."""
-    before, after = _parsed(old, dialect), _parsed(new, dialect)
-    if before is None or after is None:
-        return "unknown"
-    was, now = before.args.get("where"), after.args.get("where")
-    if was is None or now is None:
-        return "unknown"
+    """The verdict on two versions of an audit's query; the same condition is no weaker."""
+    keys = Interner()
+    before, after = _condition(old, dialect, keys), _condition(new, dialect, keys)
     # Everything but the condition has to be the same, or nothing can be said.
-    bare_before, bare_after = before.copy(), after.copy()
-    bare_before.set("where", None)
-    bare_after.set("where", None)
-    if bare_before.sql() != bare_after.sql():
+    if before is None or after is None or before.rest != after.rest:
         return "unknown"
-    return _conditions(was.this, now.this)
+    # Fewer demands pick more wrong rows, and so do more alternatives.
+    verdict = _inclusion(set(after.demands), set(before.demands))
+    old_parts, new_parts = before.demands, after.demands
+    if verdict is None and len(old_parts) == len(new_parts) == 1:
+        old_parts, new_parts = before.alternatives, after.alternatives
+        verdict = _inclusion(set(old_parts), set(new_parts))
+    return verdict or _moved(old_parts, new_parts)
 
 
-def _parsed(text: str, dialect: str) -> Any:
+def _inclusion(less: set[Key], more: set[Key]) -> Strictness | None:
+    if less <= more:
+        return "stricter"
+    return "weaker" if more < less else None
+
+
+def _condition(text: str, dialect: str, keys: Interner) -> _Condition | None:
     try:
         tree = d.parse_one(text, dialect=dialect)
     except (SqlglotError, ValueError):
         return None
-    return tree if isinstance(tree, exp.Select) else None
+    if not isinstance(tree, exp.Select) or tree.args.get("where") is None:
+        return None
+    try:
+        block = Reader({}).read(tree)
+        terms, block.part.where = block.part.where, []
+        # Both are numbered as they are written, so that the conditions can be compared alone.
+        sealer = Sealer(keys)
+        rest, names = sealer.as_written(block)
+        alternatives = _alternatives(terms)
+        return _Condition(
+            (rest.rows, tuple(rest.outputs.items())),
+            {keys.of(term, names): _bound(term, keys, names) for term in terms},
+            {keys.of(term, names): _bound(term, keys, names) for term in alternatives},
+        )
+    except (RecursionError, TooLargeError, KeyError):
+        return None
 
 
-def _conditions(old: Any, new: Any) -> Strictness:
-    """Conditions that pick wrong rows: more alternatives or fewer demands pick more of them."""
-    before, after = _parts(old, exp.Or), _parts(new, exp.Or)
-    if set(before) <= set(after):
-        return "stricter"
-    if set(after) < set(before):
-        return "weaker"
-    if len(before) == len(after) == 1:
-        demands, later = _parts(old, exp.And), _parts(new, exp.And)
-        if set(later) < set(demands):
-            return "stricter"
-        if set(demands) < set(later):
-            return "weaker"
-    gone, came = sorted(set(before) - set(after)), sorted(set(after) - set(before))
-    moved = [_bound(before[b], after[a]) for b, a in zip(gone, came, strict=False)]
-    if moved and len(before) == len(after) and len(set(moved)) == 1:
-        return moved[0]
-    return "unknown"
+def _alternatives(terms: list[Term]) -> list[Term]:
+    only = terms[0] if len(terms) == 1 else None
+    return list(only.parts) if isinstance(only, Node) and only.op == "or" else terms
 
 
-def _parts(node: Any, kind: Any) -> dict[str, Any]:
-    inner = node.unnest()
-    parts = list(inner.flatten()) if isinstance(inner, kind) else [inner]
-    return {part.unnest().sql().lower(): part.unnest() for part in parts}
+def _bound(term: Term, keys: Interner, names: Any) -> _Bound | None:
+    """The bound that a comparison is; None for anything else.
+
+    There are two comparisons only: `lt` and `gte`, with the number on either side.
+    """
+    if not isinstance(term, Node) or term.op not in {"lt", "gte"}:
+        return None
+    left, right = term.parts
+    for value, limit, is_right in ((left, right, True), (right, left, False)):
+        number = _number_of(limit)
+        if number is not None:
+            is_upper = is_right == (term.op == "lt")
+            return _Bound(f"{term.op} {is_right}", keys.of(value, names), number, is_upper)
+    return None
 
 
-def _bound(old: Any, new: Any) -> Strictness:
-    """Two comparisons of the same value with different numbers."""
-    if type(old) is not type(new) or not isinstance(old, (*_UPPER, *_LOWER)):
-        return "unknown"
-    before, after = _number(old.expression), _number(new.expression)
-    if old.this.sql().lower() != new.this.sql().lower() or before is None or after is None:
-        return "unknown"
-    more = after > before if isinstance(old, _LOWER) else after < before
-    return "stricter" if more else "weaker"
+def _number_of(term: Term) -> float | None:
+    if not isinstance(term, Node):
+        return None
+    if term.op.startswith("neg("):
+        number = _number_of(term.parts[0])
+        return None if number is None else -number
+    kind, _, text = term.op.partition(":")
+    return float(text) if kind == "number" else None
+
+
+def _moved(old: Mapping[Key, _Bound | None], new: Mapping[Key, _Bound | None]) -> Strictness:
+    """Parts that compare the same values with other numbers."""
+    gone = [old[key] for key in old if key not in new]
+    came = [new[key] for key in new if key not in old]
+    by_value = {(bound.kind, bound.value): bound for bound in came if bound is not None}
+    verdicts: set[Strictness] = set()
+    for bound in gone:
+        later = by_value.pop((bound.kind, bound.value), None) if bound is not None else None
+        if bound is None or later is None:
+            return "unknown"
+        more = later.limit > bound.limit if bound.is_upper else later.limit < bound.limit
+        verdicts.add("stricter" if more else "weaker")
+    return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(came) else "unknown"
 
 
 def _number(node: Any) -> float | None:
@@ -96,10 +147,17 @@ def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictn
     """The verdict on two calls of the same audit."""
     if set(old) != set(new):
         return "unknown"
+    if same_arguments(old, new):
+        return "stricter"  # as strict as before
     verdicts = {
         _argument(name, old[name], new[name]) for name in old if _sql(old[name]) != _sql(new[name])
     }
     return verdicts.pop() if len(verdicts) == 1 else "unknown"
+
+
+def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two calls differ in their spelling at most."""
+    return set(old) == set(new) and all(_sql(old[name]) == _sql(new[name]) for name in old)
 
 
 def _argument(name: str, old: Any, new: Any) -> Strictness:
@@ -122,4 +180,10 @@ def _members(value: Any) -> set[str]:
 
 
 def _sql(value: Any) -> str:
-    return str(value.sql()).lower() if hasattr(value, "sql") else str(value).lower()
+    """A value as text: names in lower case, and texts as they are."""
+    if not isinstance(value, exp.Expression):
+        return str(value)
+    spelled = value.copy()
+    for name in spelled.find_all(exp.Identifier):
+        name.replace(exp.to_identifier(name.name.lower()))
+    return spelled.sql()

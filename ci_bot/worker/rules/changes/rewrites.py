@@ -1,0 +1,112 @@
+"""Whether a changed query is only another spelling of the old one, at any time that it may run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sqlmesh.core import dialect as d
+
+from ci_bot.worker.rules.pair import Pair
+from ci_bot.worker.rules.sql.algebra.terms import Interner
+from ci_bot.worker.rules.sql.canonical import meaning_of
+from ci_bot.worker.rules.sql.queries import Query
+from ci_bot.worker.rules.statements import model_statements
+
+_TIMES = ("start_", "end_", "execution_")
+
+
+def gives_the_same(pair: Pair) -> bool:
+    """Whether it is proved that both versions give the same rows, whatever the data and the time.
+
+    While a project is loaded, start and end are one and the same moment; so the proof is made once
+    more where all times differ. What a macro does with them only its own text says, so macros have
+    to be the same ones.
+    """
+    if pair.meanings is not None or pair.both is None:
+        return False
+    old, new = pair.query_before, pair.query_after
+    if old is None or new is None or old.written is None or new.written is None:
+        return False
+    return (
+        _proved(pair.both)
+        and _same_frame(pair)
+        and _same_macros(pair, old, new)
+        and _same_at_other_times(pair, old, new)
+    )
+
+
+def _proved(both: tuple[Any, Any]) -> bool:
+    return bool(both[0].proves_same(both[1]))
+
+
+def _same_frame(pair: Pair) -> bool:
+    """Whether the model around the query is the same."""
+    before, after = pair.before, pair.after
+    return bool(
+        before.dialect == after.dialect
+        and before.gateway == after.gateway
+        and before.kind.name == after.kind.name
+        and before.kind.data_hash_values == after.kind.data_hash_values
+        and before.lookback == after.lookback
+        and sorted(c.sql() for c in before.partitioned_by)
+        == sorted(c.sql() for c in after.partitioned_by)
+        and _declared_types(before) == _declared_types(after)
+        and list(model_statements(before)) == list(model_statements(after))
+    )
+
+
+def _declared_types(model: Any) -> dict[str, str]:
+    declared = model.columns_to_types_ or {}
+    return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
+
+
+def _same_macros(pair: Pair, old: Query, new: Query) -> bool:
+    """Whether macros are called alike, and are the same ones.
+
+    A macro's call may be spelled otherwise where the macro is SQLMesh's own, which only writes its
+    arguments down, and where none of these is a time, which it might compare with another.
+    """
+    before, after = _calls(old), _calls(new)
+    if not before and not after:
+        return True
+    if _code(pair.before) != _code(pair.after):
+        return False
+    projects_own = {name.lower() for name in (*pair.before.python_env, *pair.after.python_env)}
+    differing = [*(before - after).elements(), *(after - before).elements()]
+    calls = {
+        call.sql(): call for query in (old, new) for call in query.written_tree.all(d.MacroFunc)
+    }
+    return not any(
+        _name(calls[text]) in projects_own or _mentions_time(calls[text]) for text in differing
+    )
+
+
+def _calls(query: Query) -> Counter[str]:
+    return Counter(call.sql() for call in query.written_tree.all(d.MacroFunc))
+
+
+def _name(call: Any) -> str:
+    return str(call.this.name or call.name).lower()
+
+
+def _mentions_time(call: Any) -> bool:
+    return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
+
+
+def _code(model: Any) -> tuple[dict[str, str], list[str]]:
+    """The text of the macros and variables that a model uses."""
+    used = {name: str(item.payload) for name, item in model.python_env.items()}
+    return used, [definition.sql() for definition in model.macro_definitions]
+
+
+def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
+    if not any(query.written_tree.has(d.MacroVar, d.MacroFunc) for query in (old, new)):
+        return True
+    before, after = old.rendered_apart, new.rendered_apart
+    if before is None or after is None:
+        return False
+    keys = Interner()
+    was = meaning_of(before, pair.before.dialect, keys, pair.new_names)
+    now = meaning_of(after, pair.after.dialect, keys, {})
+    return was is not None and now is not None and was.proves_same(now)

@@ -1,0 +1,263 @@
+"""Blocks as keys: two queries with equal keys give the same rows on any data.
+
+Within a SELECT each occurrence of a source has a number, and every column is called by it. The
+numbers do not come from names: sources are sorted by what they are, and of several occurrences of
+one thing that numbering is taken which gives the least key. Where what is computed depends on the
+order of rows, sources and branches keep the order in which they are written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice, permutations, product
+from math import factorial, prod
+
+from ci_bot.worker.rules.sql.algebra.blocks import (
+    Block,
+    Derived,
+    Generated,
+    Outer,
+    Part,
+    SetOperation,
+    Source,
+    Table,
+    Values,
+)
+from ci_bot.worker.rules.sql.algebra.terms import Column, Interner, Key, Nested, Term
+
+MOST_NUMBERINGS = 120
+Labels = Mapping[Source, object]
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A block's rows as one key, and its results by name."""
+
+    rows: Key
+    outputs: Mapping[str, Key]
+
+
+class Sealer:
+    """Makes keys of blocks.
+
+    Args:
+        keys: shared by everything that is compared.
+    """
+
+    def __init__(self, keys: Interner) -> None:
+        self.keys = keys
+        self._known: dict[tuple[Block, bool], Sealed] = {}
+
+    def seal(self, block: Block, *, in_order: bool = False) -> Sealed:
+        """The keys of a block that uses no columns of a query around it."""
+        in_order = in_order or block.looks_at_order
+        known = self._known.get((block, in_order))
+        if known is None:
+            known = self._known[block, in_order] = self._seal(block, {}, 0, in_order=in_order)
+        return known
+
+    def as_written(self, block: Block) -> tuple[Sealed, Names]:
+        """A block with its sources numbered as they stand, and what they are called by that."""
+        sources = list(block.part.sources())
+        labels = _numbered(sources, {}, 0)
+        bases = {source: self.base(source, in_order=True) for source in sources}
+        names = _Numbers(self, labels, 0, in_order=True)
+        return self._with(block, bases, labels, 0, in_order=True), names
+
+    def _seal(self, block: Block, around: Labels, level: int, *, in_order: bool) -> Sealed:
+        sources = list(block.part.sources())
+        bases = {source: self.base(source, in_order=in_order) for source in sources}
+        if in_order:
+            return self._with(block, bases, _numbered(sources, around, level), level, in_order=True)
+        ties = self._ties(block, bases, around, level)
+        found: tuple[tuple[object, ...], Sealed] | None = None
+        for order in _orders(ties):
+            labels = _numbered(order, around, level)
+            sealed = self._with(block, bases, labels, level, in_order=False)
+            least = (sealed.rows, sorted(sealed.outputs.values()), sorted(sealed.outputs.items()))
+            if found is None or least < found[0]:
+                found = (least, sealed)
+        if found is None:
+            raise AssertionError("unreachable: there is always one numbering")
+        return found[1]
+
+    def _ties(
+        self, block: Block, bases: Mapping[Source, Key], around: Labels, level: int
+    ) -> list[list[Source]]:
+        """The sources in one order of their kinds; those that look alike stand in one list."""
+        count = Counter(bases.values())
+        colours: dict[Source, tuple[Key, Key]] = {source: (key, 0) for source, key in bases.items()}
+        alike = [source for source, key in bases.items() if count[key] > 1]
+        for source in alike:
+            # How the block looks from this occurrence, with the others of its kind not told apart.
+            labels: dict[Source, object] = {**around, **{s: ("?", bases[s]) for s in bases}}
+            labels[source] = "this"
+            sealed = self._with(block, bases, labels, level, in_order=False)
+            look = self.keys.key(("look", sealed.rows, *sorted(sealed.outputs.values())))
+            colours[source] = (bases[source], look)
+        groups: dict[tuple[Key, Key], list[Source]] = {}
+        for source in sorted(bases, key=lambda source: colours[source]):
+            groups.setdefault(colours[source], []).append(source)
+        return list(groups.values())
+
+    def _with(
+        self,
+        block: Block,
+        bases: Mapping[Source, Key],
+        labels: Labels,
+        level: int,
+        *,
+        in_order: bool,
+    ) -> Sealed:
+        naming = _Numbers(self, labels, level, in_order=in_order)
+        outputs = {name: self.keys.of(term, naming) for name, term in block.outputs.items()}
+        held = sorted((str(labels[source]), key) for source, key in bases.items())
+        rows = self.keys.key(("rows", *held, *self.shape(block, naming, in_order=in_order)))
+        return Sealed(rows, outputs)
+
+    def shape(self, block: Block, naming: Names, *, in_order: bool = False) -> tuple[object, ...]:
+        """What a block does to its sources, as `naming` calls them."""
+        group = block.group
+        return (
+            self._part(block.part, naming),
+            ("group", self._set(group.keys, naming), self._list(group.sets, naming))
+            if group is not None
+            else (),
+            ("having", self._set(block.having, naming)),
+            ("qualify", self._set(block.qualify, naming)),
+            ("generators", self._list(block.generators, naming)),
+            ("layout", self._list(block.layout, naming)),
+            ("distinct", *self._set(block.distinct, naming)) if block.distinct is not None else (),
+            ("order", self._list(block.order, naming) if in_order or block.limits else ()),
+            ("limits", self._list(block.limits, naming)),
+        )
+
+    def _part(self, part: Part, naming: Names) -> Key:
+        plain = sorted(str(naming.label(s)) for s in part.inner if not isinstance(s, Outer))
+        outer = sorted(self._outer(s, naming) for s in part.inner if isinstance(s, Outer))
+        hung = sorted(
+            self.keys.key((item.how, naming.label(item.source), self._set(item.on, naming)))
+            for item in part.hung
+        )
+        return self.keys.key(
+            ("part", *plain, ("outer", *outer), ("hung", *hung), self._set(part.where, naming))
+        )
+
+    def _outer(self, source: Outer, naming: Names) -> Key:
+        sides = [self._part(source.kept, naming), self._part(source.other, naming)]
+        if source.full:
+            sides.sort()
+        kind = "full" if source.full else "right"
+        return self.keys.key((kind, *sides, self._set(source.on, naming)))
+
+    def _set(self, terms: Iterable[Term], naming: Names) -> tuple[Key, ...]:
+        return tuple(sorted({self.keys.of(term, naming) for term in terms}))
+
+    def _list(self, terms: Iterable[Term], naming: Names) -> tuple[Key, ...]:
+        return tuple(self.keys.of(term, naming) for term in terms)
+
+    def base(self, source: Source, *, in_order: bool = False) -> Key:
+        """What a source is, without what is done with it."""
+        if isinstance(source, Table):
+            return self.keys.key(("table", source.name, source.version))
+        if isinstance(source, Derived):
+            return self.seal(source.block, in_order=in_order).rows
+        if isinstance(source, SetOperation):
+            return self.branches(source, in_order=in_order)[0]
+        if isinstance(source, Values):
+            return self.keys.of(source.rows, _Numbers(self, {}, 0, in_order=in_order))
+        if isinstance(source, Generated):
+            return self.keys.key(("generated",))
+        raise AssertionError(f"unreachable: {type(source).__name__} has no columns")
+
+    def branches(
+        self, source: SetOperation, *, in_order: bool
+    ) -> tuple[Key, tuple[tuple[Key, ...], ...]]:
+        """A set operation's rows, and for each column, by place, what each branch gives."""
+        sealed = [self.seal(branch, in_order=in_order) for branch in source.branches]
+        branches = [(one.rows, tuple(one.outputs.values())) for one in sealed]
+        if source.kind != "except" and source.loose and not in_order:
+            branches.sort(key=lambda one: (one[0], sorted(one[1])) if _is_union(source) else one)
+        columns = tuple(zip(*(outputs for _, outputs in branches), strict=True))
+        told: tuple[object, ...] = (source.kind, source.distinct, *(rows for rows, _ in branches))
+        if not _is_union(source):
+            told = (*told, columns)
+        elif source.distinct:
+            told = (*told, tuple(sorted(set(columns))))
+        return self.keys.key(told), columns
+
+    def nested(self, nested: Nested, labels: Labels, level: int, *, in_order: bool) -> Key:
+        """A subquery in an expression, whose names from around it are `labels`."""
+        block = nested.block
+        in_order = in_order or block.looks_at_order
+        sealed = self._seal(block, labels, level, in_order=in_order)
+        return self.keys.key(("nested", sealed.rows, *sealed.outputs.values()))
+
+
+class Names:
+    """How the sources of a block are called in keys."""
+
+    known: dict[int, Key]
+
+    def label(self, source: Source) -> object:
+        raise NotImplementedError
+
+    def column(self, column: Column) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def nested(self, nested: Nested) -> tuple[object, ...]:
+        raise NotImplementedError
+
+
+class _Numbers(Names):
+    def __init__(self, sealer: Sealer, labels: Labels, level: int, *, in_order: bool) -> None:
+        self.known = {}
+        self._sealer = sealer
+        self._labels = labels
+        self._level = level
+        self._in_order = in_order
+
+    def label(self, source: Source) -> object:
+        return self._labels[source]
+
+    def column(self, column: Column) -> tuple[object, ...]:
+        source = column.source
+        name: object = column.name
+        if isinstance(source, Derived):
+            name = _result(self._sealer.seal(source.block, in_order=self._in_order), column.name)
+        elif isinstance(source, SetOperation):
+            columns = self._sealer.branches(source, in_order=self._in_order)[1]
+            name = columns[int(column.name)]
+        return ("column", self._labels[source], name)
+
+    def nested(self, nested: Nested) -> tuple[object, ...]:
+        key = self._sealer.nested(nested, self._labels, self._level + 1, in_order=self._in_order)
+        return ("nested", key)
+
+
+def _result(sealed: Sealed, name: str) -> object:
+    """A column of a query, by what it is and not by its name: another name changes nothing."""
+    if name in sealed.outputs:
+        return sealed.outputs[name]
+    stars = [key for told, key in sealed.outputs.items() if told.startswith("*")]
+    return ("of a star", name, *sorted(stars))
+
+
+def _is_union(source: SetOperation) -> bool:
+    return source.kind == "union"
+
+
+def _numbered(sources: Iterable[Source], around: Labels, level: int) -> dict[Source, object]:
+    return {**around, **{source: (level, number) for number, source in enumerate(sources)}}
+
+
+def _orders(ties: list[list[Source]]) -> Iterable[list[Source]]:
+    """The orders to try: those of sources that look alike, unless they are too many."""
+    if prod(factorial(len(tie)) for tie in ties) > MOST_NUMBERINGS:
+        return [[source for tie in ties for source in tie]]
+    choices = product(*(list(permutations(tie)) for tie in ties))
+    return (
+        [source for tie in choice for source in tie] for choice in islice(choices, MOST_NUMBERINGS)
+    )

@@ -1,0 +1,188 @@
+"""Scalar expressions without names: trees whose leaves are columns of occurrences of sources.
+
+A term says everything that its expression says, but for aliases, parentheses and the order of
+operands where that order means nothing. Two terms with one key are one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ci_bot.worker.rules.sql.algebra.blocks import Block, Source
+
+Key = int
+
+
+class Order(Enum):
+    """Whether the parts of a node stand in an order that means something."""
+
+    MATTERS = 0
+    FREE = 1
+    FREE_AND_ONCE = 2  # saying a part twice is saying it once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A column of one occurrence of a source; the name is in lower case, `*` for all columns."""
+
+    source: Source
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nested:
+    """A query within an expression; it may use columns of the queries around it."""
+
+    block: Block
+
+
+class Node:
+    """An operation on other terms.
+
+    Attributes:
+        op: the operation and the names of its arguments; equal ops mean the same operation.
+        ordered: it depends on the order in which rows come, here or below.
+        windowed, aggregated: there is a window function, or an aggregate outside of one.
+    """
+
+    __slots__ = ("aggregate", "aggregated", "op", "order", "ordered", "parts", "windowed")
+
+    def __init__(
+        self,
+        op: str,
+        parts: tuple[Term, ...] = (),
+        order: Order = Order.MATTERS,
+        *,
+        ordered: bool = False,
+        windowed: bool = False,
+        aggregate: bool = False,
+    ) -> None:
+        self.op = op
+        self.parts = parts
+        self.order = order
+        self.aggregate = aggregate
+        self.ordered: bool = ordered or any(is_ordered(part) for part in parts)
+        self.windowed: bool = windowed or any(is_windowed(part) for part in parts)
+        self.aggregated: bool = aggregate or any(is_aggregated(part) for part in parts)
+
+
+Term = Node | Column | Nested
+
+
+def leaf(kind: str, text: str) -> Node:
+    """A constant, or any other text that means the same wherever it stands."""
+    return Node(f"{kind}:{text}")
+
+
+def is_ordered(term: Term) -> bool:
+    return isinstance(term, Node) and term.ordered
+
+
+def is_windowed(term: Term) -> bool:
+    return isinstance(term, Node) and term.windowed
+
+
+def is_aggregated(term: Term) -> bool:
+    return isinstance(term, Node) and term.aggregated
+
+
+def walk(term: Term) -> Iterator[Term]:
+    """The term and everything below it, without the insides of nested queries."""
+    queue = [term]
+    for item in queue:
+        yield item
+        if isinstance(item, Node):
+            queue.extend(item.parts)
+
+
+TRUE = leaf("boolean", "true")
+_OPPOSITE = {"eq": "neq", "neq": "eq", "lt": "gte", "gte": "lt"}
+
+
+def comparison(op: str, left: Term, right: Term) -> Node:
+    """`left op right`, where op is one of eq, neq, lt, lte, gt, gte."""
+    if op in {"eq", "neq"}:
+        return Node(op, (left, right), Order.FREE)
+    if op in {"gt", "lte"}:
+        # Two of the four are enough: a > b is b < a, and a <= b is b >= a.
+        op, left, right = ("lt" if op == "gt" else "gte"), right, left
+    return Node(op, (left, right))
+
+
+def junction(op: str, items: list[Term]) -> Term:
+    """AND or OR of `items`, flat."""
+    flat: list[Term] = []
+    for item in items:
+        if isinstance(item, Node) and item.op == op:
+            flat.extend(item.parts)
+        else:
+            flat.append(item)
+    return flat[0] if len(flat) == 1 else Node(op, tuple(flat), Order.FREE_AND_ONCE)
+
+
+def negation(term: Term) -> Term:
+    """NOT in three-valued logic, pushed down to where it stands before something else."""
+    if isinstance(term, Node):
+        if term.op == "not":
+            return term.parts[0]
+        if term.op in {"and", "or"}:
+            other = "or" if term.op == "and" else "and"
+            return junction(other, [negation(part) for part in term.parts])
+        if term.op in _OPPOSITE:
+            return Node(_OPPOSITE[term.op], term.parts, term.order)
+    return Node("not", (term,))
+
+
+def conjuncts(term: Term) -> list[Term]:
+    """The parts of a condition that all have to hold."""
+    if isinstance(term, Node):
+        if term.op == "and":
+            return [item for part in term.parts for item in conjuncts(part)]
+        if term.op == TRUE.op:
+            return []
+    return [term]
+
+
+class Naming(Protocol):
+    """How columns and nested queries are called in keys.
+
+    `known` keeps the keys of terms, by the identity of the term: a term that is used often is
+    written out once.
+    """
+
+    known: dict[int, Key]
+
+    def column(self, column: Column) -> tuple[object, ...]: ...
+
+    def nested(self, nested: Nested) -> tuple[object, ...]: ...
+
+
+class Interner:
+    """Small numbers for structures: two structures have one number exactly if they are equal."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[object, ...], Key] = {}
+
+    def key(self, structure: tuple[object, ...]) -> Key:
+        return self._keys.setdefault(structure, len(self._keys))
+
+    def of(self, term: Term, naming: Naming) -> Key:
+        """The key of a term whose leaves are called as `naming` says."""
+        known = naming.known.get(id(term))
+        if known is None:
+            known = naming.known[id(term)] = self.key(self._structure(term, naming))
+        return known
+
+    def _structure(self, term: Term, naming: Naming) -> tuple[object, ...]:
+        if isinstance(term, Column):
+            return naming.column(term)
+        if isinstance(term, Nested):
+            return naming.nested(term)
+        keys = [self.of(part, naming) for part in term.parts]
+        if term.order is not Order.MATTERS:
+            keys = sorted(set(keys) if term.order is Order.FREE_AND_ONCE else keys)
+        return (term.op, *keys)

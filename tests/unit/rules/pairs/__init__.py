@@ -1,0 +1,1 @@
+"""Generated pairs of queries, run on DuckDB: rewrites, and near misses of rewrites."""
