@@ -12,7 +12,7 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.rules.sql.algebra.terms import Key
+from ci_bot.worker.rules.sql.algebra.terms import TermKey
 from ci_bot.worker.rules.sql.canonical import Meaning
 
 FILTER = rule("filter-changed")
@@ -23,7 +23,7 @@ UNION = rule("union-changed")
 SHOWN = 200
 
 
-def _shown(meaning: Meaning, key: Key, inputs: RuleInputs) -> str:
+def _shown(meaning: Meaning, key: TermKey, inputs: RuleInputs) -> str:
     """A condition of a query as it is written there, with the models in it called as everywhere."""
     return shortened(hide(inputs.names.within(meaning.show(key))), SHOWN)
 

@@ -19,20 +19,20 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Block,
     Derived,
     Generated,
+    QuerySource,
     SetOperation,
-    Source,
-    Table,
+    TableRead,
     Values,
 )
-from ci_bot.worker.rules.sql.algebra.keys import Names, Sealer
-from ci_bot.worker.rules.sql.algebra.reader import Reader, TooLargeError
+from ci_bot.worker.rules.sql.algebra.keys import KeyNames, Sealer
+from ci_bot.worker.rules.sql.algebra.reader import QueryTooLargeError, Reader
 from ci_bot.worker.rules.sql.algebra.terms import (
-    Column,
     Interner,
-    Key,
     Nested,
-    Node,
+    Operation,
+    SourceColumn,
     Term,
+    TermKey,
     walk,
 )
 from ci_bot.worker.rules.sql.interval import is_interval_predicate
@@ -49,9 +49,9 @@ class Join:
 
     target: str
     how: str
-    on: frozenset[Key]
+    on: frozenset[TermKey]
     node: Any = field(compare=False, hash=False, default=None)
-    places: Mapping[Key, frozenset[tuple[str, str]]] = field(
+    places: Mapping[TermKey, frozenset[tuple[str, str]]] = field(
         compare=False, hash=False, default_factory=dict
     )
 
@@ -78,26 +78,26 @@ class Meaning:
 
     dialect: str
     gaps: list[str]
-    filters: Counter[Key] = field(default_factory=Counter)
+    filters: Counter[TermKey] = field(default_factory=Counter)
     joins: list[Join] = field(default_factory=list)
-    groups: list[frozenset[Key]] = field(default_factory=list)
+    groups: list[frozenset[TermKey]] = field(default_factory=list)
     distincts: int = 0
     unions: Counter[str] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
     columns: Mapping[str, set[str]] = field(default_factory=dict)
     grouped_by: frozenset[str] = frozenset()
-    results: dict[str, Key] = field(default_factory=dict)
+    results: dict[str, TermKey] = field(default_factory=dict)
     totals: dict[str, Counter[str]] = field(default_factory=dict)
-    quotients: dict[str, Counter[Key | str]] = field(default_factory=dict)
-    nodes: dict[Key, Any] = field(default_factory=dict)
-    rows: Key | None = None
+    quotients: dict[str, Counter[TermKey | str]] = field(default_factory=dict)
+    nodes: dict[TermKey, Any] = field(default_factory=dict)
+    rows: TermKey | None = None
 
     @cached_property
-    def inner_conditions(self) -> frozenset[Key]:
+    def inner_conditions(self) -> frozenset[TermKey]:
         """The conditions of inner joins, which filter like a WHERE."""
         return frozenset(key for join in self.joins if join.is_inner for key in join.on)
 
-    def show(self, key: Key) -> str:
+    def show(self, key: TermKey) -> str:
         """The SQL that `key` stands for, without quotes."""
         return unquoted(self.nodes[key].sql(dialect=self.dialect, comments=False))
 
@@ -137,7 +137,7 @@ def meaning_of(
     try:
         block = reader.read(tree)
         return _Teller(reader, block, dialect, keys).tell()
-    except (RecursionError, TooLargeError):
+    except (RecursionError, QueryTooLargeError):
         return None
 
 
@@ -183,7 +183,7 @@ class _Teller:
     def _count_turns(self) -> None:
         """Numbers the occurrences of one thing in a SELECT, as they stand in it."""
         for block in self.reader.notes.blocks:
-            met: Counter[Key] = Counter()
+            met: Counter[TermKey] = Counter()
             for source in block.part.sources():
                 try:
                     base = self.sealer.base(source)
@@ -192,7 +192,7 @@ class _Teller:
                 met[base] += 1
                 source.turn = met[base]
 
-    def _key(self, term: Term, node: Any, names: _Origins) -> Key:
+    def _key(self, term: Term, node: Any, names: _Origins) -> TermKey:
         key = self.keys.of(term, names)
         self.told.nodes.setdefault(key, node)
         return key
@@ -207,16 +207,16 @@ class _Teller:
             return frozenset()
         return frozenset(name for name, key in results.items() if key in keys)
 
-    def _quotients(self, term: Term, names: _Origins) -> Counter[Key | str]:
-        found: Counter[Key | str] = Counter()
+    def _quotients(self, term: Term, names: _Origins) -> Counter[TermKey | str]:
+        found: Counter[TermKey | str] = Counter()
         for node in _below(term):
-            if isinstance(node, Node) and node.op.startswith(("div(", "intdiv(")):
+            if isinstance(node, Operation) and node.op.startswith(("div(", "intdiv(")):
                 found["whole"] += int(node.op.startswith("intdiv("))
                 found[self.keys.of(_unguarded(node.parts[1]), names)] += 1
         return found
 
 
-class _Origins(Names):
+class _Origins(KeyNames):
     """Columns by where they come from, whatever stands between."""
 
     def __init__(self, sealer: Sealer) -> None:
@@ -224,8 +224,8 @@ class _Origins(Names):
         self._sealer = sealer
         self._open: set[int] = set()
 
-    def label(self, source: Source) -> object:
-        if isinstance(source, Table):
+    def label(self, source: QuerySource) -> object:
+        if isinstance(source, TableRead):
             return ("table", source.name, source.version, source.turn)
         if isinstance(source, Derived):
             return ("query", self._sealer.shape(source.block, self), source.turn)
@@ -238,7 +238,7 @@ class _Origins(Names):
             return ("values", self._sealer.keys.of(source.rows, self))
         raise AssertionError(f"unreachable: {type(source).__name__} has no columns")
 
-    def column(self, column: Column) -> tuple[object, ...]:
+    def column(self, column: SourceColumn) -> tuple[object, ...]:
         source, keys = column.source, self._sealer.keys
         if isinstance(source, Derived):
             term = source.block.output(column.name)
@@ -260,16 +260,16 @@ def _below(term: Term) -> Iterator[Term]:
     seen: set[tuple[int, str] | int] = set()
     while queue:
         for item in walk(queue.pop()):
-            mark = (id(item.source), item.name) if isinstance(item, Column) else id(item)
+            mark = (id(item.source), item.name) if isinstance(item, SourceColumn) else id(item)
             if mark in seen:
                 continue
             seen.add(mark)
             yield item
-            if isinstance(item, Column):
+            if isinstance(item, SourceColumn):
                 queue += _behind(item)
 
 
-def _behind(column: Column) -> list[Term]:
+def _behind(column: SourceColumn) -> list[Term]:
     source = column.source
     if isinstance(source, Derived):
         term = source.block.output(column.name)
@@ -281,18 +281,18 @@ def _behind(column: Column) -> list[Term]:
 
 def _totals(term: Term) -> Iterator[str]:
     for node in _below(term):
-        if isinstance(node, Node) and node.aggregate:
+        if isinstance(node, Operation) and node.aggregate:
             inner = node.parts[0] if node.parts else None
-            distinct = isinstance(inner, Node) and inner.op.startswith("distinct(")
+            distinct = isinstance(inner, Operation) and inner.op.startswith("distinct(")
             name = node.op.partition("(")[0].upper()
             yield f"{name}{' DISTINCT' if distinct else ''}"
 
 
 def _unguarded(term: Term) -> Term:
     """A denominator without its guard against zero, which changes no quotient."""
-    while isinstance(term, Node):
+    while isinstance(term, Operation):
         guard = term.parts[1] if term.op.startswith("nullif(") else None
-        is_guarded = isinstance(guard, Node) and guard.op in {"number:0", "number:0.0"}
+        is_guarded = isinstance(guard, Operation) and guard.op in {"number:0", "number:0.0"}
         if not is_guarded and not term.op.startswith(("cast(", "trycast(")):
             break
         term = term.parts[0]

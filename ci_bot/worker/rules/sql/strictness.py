@@ -15,8 +15,8 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.sql.algebra.keys import Sealer
-from ci_bot.worker.rules.sql.algebra.reader import Reader, TooLargeError
-from ci_bot.worker.rules.sql.algebra.terms import Interner, Key, Node, Term
+from ci_bot.worker.rules.sql.algebra.reader import QueryTooLargeError, Reader
+from ci_bot.worker.rules.sql.algebra.terms import Interner, Operation, Term, TermKey
 
 Strictness = Literal["stricter", "weaker", "unknown"]
 # Arguments of SQLMesh's own audits that bound values from below and from above.
@@ -29,7 +29,7 @@ class _Bound:
     """A comparison of a value with a number: `value > limit`, or the like."""
 
     kind: str
-    value: Key
+    value: TermKey
     limit: float
     is_upper: bool
 
@@ -39,8 +39,8 @@ class _Condition:
     """What picks the wrong rows: alternatives, each of them demands, with what is known of them."""
 
     rest: tuple[object, ...]
-    demands: Mapping[Key, _Bound | None]
-    alternatives: Mapping[Key, _Bound | None]
+    demands: Mapping[TermKey, _Bound | None]
+    alternatives: Mapping[TermKey, _Bound | None]
 
 
 def compare_queries(old: str, new: str, dialect: str) -> Strictness:
@@ -59,7 +59,7 @@ def compare_queries(old: str, new: str, dialect: str) -> Strictness:
     return verdict or _moved(old_parts, new_parts)
 
 
-def _inclusion(less: set[Key], more: set[Key]) -> Strictness | None:
+def _inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:
     if less <= more:
         return "stricter"
     return "weaker" if more < less else None
@@ -84,13 +84,13 @@ def _condition(text: str, dialect: str, keys: Interner) -> _Condition | None:
             {keys.of(term, names): _bound(term, keys, names) for term in terms},
             {keys.of(term, names): _bound(term, keys, names) for term in alternatives},
         )
-    except (RecursionError, TooLargeError, KeyError):
+    except (RecursionError, QueryTooLargeError, KeyError):
         return None
 
 
 def _alternatives(terms: list[Term]) -> list[Term]:
     only = terms[0] if len(terms) == 1 else None
-    return list(only.parts) if isinstance(only, Node) and only.op == "or" else terms
+    return list(only.parts) if isinstance(only, Operation) and only.op == "or" else terms
 
 
 def _bound(term: Term, keys: Interner, names: Any) -> _Bound | None:
@@ -98,7 +98,7 @@ def _bound(term: Term, keys: Interner, names: Any) -> _Bound | None:
 
     There are two comparisons only: `lt` and `gte`, with the number on either side.
     """
-    if not isinstance(term, Node) or term.op not in {"lt", "gte"}:
+    if not isinstance(term, Operation) or term.op not in {"lt", "gte"}:
         return None
     left, right = term.parts
     for value, limit, is_right in ((left, right, True), (right, left, False)):
@@ -110,7 +110,7 @@ def _bound(term: Term, keys: Interner, names: Any) -> _Bound | None:
 
 
 def _number_of(term: Term) -> float | None:
-    if not isinstance(term, Node):
+    if not isinstance(term, Operation):
         return None
     if term.op.startswith("neg("):
         number = _number_of(term.parts[0])
@@ -119,7 +119,9 @@ def _number_of(term: Term) -> float | None:
     return float(text) if kind == "number" else None
 
 
-def _moved(old: Mapping[Key, _Bound | None], new: Mapping[Key, _Bound | None]) -> Strictness:
+def _moved(
+    old: Mapping[TermKey, _Bound | None], new: Mapping[TermKey, _Bound | None]
+) -> Strictness:
     """Parts that compare the same values with other numbers."""
     gone = [old[key] for key in old if key not in new]
     came = [new[key] for key in new if key not in old]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ci_bot.worker.rules.sql.algebra.terms import (
-    Column,
     Nested,
+    SourceColumn,
     Term,
     conjuncts,
     is_aggregated,
@@ -28,7 +28,7 @@ Hanging = Literal["left", "semi", "anti", "lateral", "lateral outer"]
 
 
 @dataclass(eq=False)
-class Source:
+class QuerySource:
     """One occurrence of something that rows come from.
 
     Attributes:
@@ -39,7 +39,7 @@ class Source:
 
 
 @dataclass(eq=False)
-class Table(Source):
+class TableRead(QuerySource):
     """A stored table; `version` is the text of a time travel."""
 
     name: str
@@ -47,28 +47,28 @@ class Table(Source):
 
 
 @dataclass(eq=False)
-class Derived(Source):
+class Derived(QuerySource):
     """A query whose rows are read as those of a table."""
 
     block: Block
 
 
 @dataclass(eq=False)
-class Values(Source):
+class Values(QuerySource):
     """Rows that are written out; columns are called by their place."""
 
     rows: Term
 
 
 @dataclass(eq=False)
-class Generated(Source):
+class Generated(QuerySource):
     """Rows that a function makes of each row before it; columns are called by their place."""
 
     call: Term
 
 
 @dataclass(eq=False)
-class SetOperation(Source):
+class SetOperation(QuerySource):
     """Rows of several queries. `names` are the columns, by place, of every branch.
 
     `loose` says that branches may change places although there are more than two: their columns
@@ -83,7 +83,7 @@ class SetOperation(Source):
 
 
 @dataclass(eq=False)
-class Outer(Source):
+class Outer(QuerySource):
     """A RIGHT or FULL JOIN of two parts: `kept` with `other`, either of which may have no match."""
 
     kept: Part
@@ -96,7 +96,7 @@ class Outer(Source):
 class Hung:
     """A source that hangs on others: its conditions filter its own rows and not theirs."""
 
-    source: Source
+    source: QuerySource
     how: Hanging
     on: list[Term]
 
@@ -105,7 +105,7 @@ class Hung:
 class Part:
     """Sources side by side, what hangs on them, and conditions on all of it."""
 
-    inner: list[Source] = field(default_factory=list)
+    inner: list[QuerySource] = field(default_factory=list)
     hung: list[Hung] = field(default_factory=list)
     where: list[Term] = field(default_factory=list)
 
@@ -114,7 +114,7 @@ class Part:
         self.hung += other.hung
         self.where += other.where
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[QuerySource]:
         """Every occurrence that has columns, in the order in which they stand."""
         for source in self.inner:
             if isinstance(source, Outer):
@@ -173,8 +173,8 @@ class Block:
         if name in self.outputs:
             return self.outputs[name]
         stars = [term for key, term in self.outputs.items() if key.startswith("*")]
-        if len(stars) == 1 and isinstance(stars[0], Column):
-            return Column(stars[0].source, name)
+        if len(stars) == 1 and isinstance(stars[0], SourceColumn):
+            return SourceColumn(stars[0].source, name)
         return None
 
     @property

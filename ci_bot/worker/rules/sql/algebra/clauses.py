@@ -8,10 +8,10 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra import scan
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
-from ci_bot.worker.rules.sql.algebra.functions import is_aggregate, makes_rows
-from ci_bot.worker.rules.sql.spelled_names import Frame
+from ci_bot.worker.rules.sql.algebra.frames import Frame
 from ci_bot.worker.rules.sql.algebra.scalars import Host, Scalars
-from ci_bot.worker.rules.sql.algebra.terms import Node, Term, leaf
+from ci_bot.worker.rules.sql.algebra.terms import Operation, Term, leaf
+from ci_bot.worker.rules.sql.known_functions import is_aggregate, makes_rows
 
 # What only says where rows are stored.
 LAYOUT = ("sort", "cluster", "distribute")
@@ -92,7 +92,7 @@ class Clauses:
             for item in node.args.get(name) or []:
                 # Without keys of its own it is one of all keys, in their order.
                 inside = [self.scalars.read(key) for key in item.expressions] or group.keys
-                group.sets.append(Node(name, tuple(inside)))
+                group.sets.append(Operation(name, tuple(inside)))
         return group
 
     def generators(self, select: Any) -> list[Term]:
@@ -114,7 +114,7 @@ class Clauses:
             node = select.args.get(name)
             if node is not None:
                 keys = tuple(self.scalars.read(item) for item in node.expressions)
-                found.append(Node(name, keys))
+                found.append(Operation(name, keys))
         self.scalars.results_first = False
         return found
 
@@ -136,7 +136,7 @@ class Clauses:
                 continue
             if not isinstance(node, exp.Limit | exp.Offset) or node.args.get("expressions"):
                 self.host.gap(f"{node.key} instead of LIMIT")
-            block.limits.append(Node(name, (self.scalars.read(node.expression),)))
+            block.limits.append(Operation(name, (self.scalars.read(node.expression),)))
         self.scalars.results_first = False
 
     def _order_key(self, item: Any, results: list[Term]) -> Term:
@@ -144,8 +144,8 @@ class Clauses:
         if isinstance(asked, exp.Literal) and not asked.is_string:
             place = int(asked.this) - 1
             term = self.scalars.read(item)
-            if 0 <= place < len(results) and isinstance(term, Node):
-                return Node(term.op, (results[place],))
+            if 0 <= place < len(results) and isinstance(term, Operation):
+                return Operation(term.op, (results[place],))
             self.host.gap("ORDER BY a number of a result that is not known")
         return self.scalars.read(item)
 

@@ -20,23 +20,23 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Generated,
     Outer,
     Part,
+    QuerySource,
     SetOperation,
-    Source,
-    Table,
+    TableRead,
     Values,
 )
-from ci_bot.worker.rules.sql.algebra.terms import Column, Interner, Key, Nested, Term
+from ci_bot.worker.rules.sql.algebra.terms import Interner, Nested, SourceColumn, Term, TermKey
 
 MOST_NUMBERINGS = 120
-Labels = Mapping[Source, object]
+Labels = Mapping[QuerySource, object]
 
 
 @dataclass(frozen=True)
 class Sealed:
     """A block's rows as one key, and its results by name."""
 
-    rows: Key
-    outputs: Mapping[str, Key]
+    rows: TermKey
+    outputs: Mapping[str, TermKey]
 
 
 class Sealer:
@@ -58,7 +58,7 @@ class Sealer:
             known = self._known[block, in_order] = self._seal(block, {}, 0, in_order=in_order)
         return known
 
-    def as_written(self, block: Block) -> tuple[Sealed, Names]:
+    def as_written(self, block: Block) -> tuple[Sealed, KeyNames]:
         """A block with its sources numbered as they stand, and what they are called by that."""
         sources = list(block.part.sources())
         labels = _numbered(sources, {}, 0)
@@ -84,20 +84,22 @@ class Sealer:
         return found[1]
 
     def _ties(
-        self, block: Block, bases: Mapping[Source, Key], around: Labels, level: int
-    ) -> list[list[Source]]:
+        self, block: Block, bases: Mapping[QuerySource, TermKey], around: Labels, level: int
+    ) -> list[list[QuerySource]]:
         """The sources in one order of their kinds; those that look alike stand in one list."""
         count = Counter(bases.values())
-        colours: dict[Source, tuple[Key, Key]] = {source: (key, 0) for source, key in bases.items()}
+        colours: dict[QuerySource, tuple[TermKey, TermKey]] = {
+            source: (key, 0) for source, key in bases.items()
+        }
         alike = [source for source, key in bases.items() if count[key] > 1]
         for source in alike:
             # How the block looks from this occurrence, with the others of its kind not told apart.
-            labels: dict[Source, object] = {**around, **{s: ("?", bases[s]) for s in bases}}
+            labels: dict[QuerySource, object] = {**around, **{s: ("?", bases[s]) for s in bases}}
             labels[source] = "this"
             sealed = self._with(block, bases, labels, level, in_order=False)
             look = self.keys.key(("look", sealed.rows, *sorted(sealed.outputs.values())))
             colours[source] = (bases[source], look)
-        groups: dict[tuple[Key, Key], list[Source]] = {}
+        groups: dict[tuple[TermKey, TermKey], list[QuerySource]] = {}
         for source in sorted(bases, key=lambda source: colours[source]):
             groups.setdefault(colours[source], []).append(source)
         return list(groups.values())
@@ -105,7 +107,7 @@ class Sealer:
     def _with(
         self,
         block: Block,
-        bases: Mapping[Source, Key],
+        bases: Mapping[QuerySource, TermKey],
         labels: Labels,
         level: int,
         *,
@@ -117,7 +119,9 @@ class Sealer:
         rows = self.keys.key(("rows", *held, *self.shape(block, naming, in_order=in_order)))
         return Sealed(rows, outputs)
 
-    def shape(self, block: Block, naming: Names, *, in_order: bool = False) -> tuple[object, ...]:
+    def shape(
+        self, block: Block, naming: KeyNames, *, in_order: bool = False
+    ) -> tuple[object, ...]:
         """What a block does to its sources, as `naming` calls them."""
         group = block.group
         return (
@@ -134,7 +138,7 @@ class Sealer:
             ("limits", self._list(block.limits, naming)),
         )
 
-    def _part(self, part: Part, naming: Names) -> Key:
+    def _part(self, part: Part, naming: KeyNames) -> TermKey:
         plain = sorted(str(naming.label(s)) for s in part.inner if not isinstance(s, Outer))
         outer = sorted(self._outer(s, naming) for s in part.inner if isinstance(s, Outer))
         hung = sorted(
@@ -145,22 +149,22 @@ class Sealer:
             ("part", *plain, ("outer", *outer), ("hung", *hung), self._set(part.where, naming))
         )
 
-    def _outer(self, source: Outer, naming: Names) -> Key:
+    def _outer(self, source: Outer, naming: KeyNames) -> TermKey:
         sides = [self._part(source.kept, naming), self._part(source.other, naming)]
         if source.full:
             sides.sort()
         kind = "full" if source.full else "right"
         return self.keys.key((kind, *sides, self._set(source.on, naming)))
 
-    def _set(self, terms: Iterable[Term], naming: Names) -> tuple[Key, ...]:
+    def _set(self, terms: Iterable[Term], naming: KeyNames) -> tuple[TermKey, ...]:
         return tuple(sorted({self.keys.of(term, naming) for term in terms}))
 
-    def _list(self, terms: Iterable[Term], naming: Names) -> tuple[Key, ...]:
+    def _list(self, terms: Iterable[Term], naming: KeyNames) -> tuple[TermKey, ...]:
         return tuple(self.keys.of(term, naming) for term in terms)
 
-    def base(self, source: Source, *, in_order: bool = False) -> Key:
+    def base(self, source: QuerySource, *, in_order: bool = False) -> TermKey:
         """What a source is, without what is done with it."""
-        if isinstance(source, Table):
+        if isinstance(source, TableRead):
             return self.keys.key(("table", source.name, source.version))
         if isinstance(source, Derived):
             return self.seal(source.block, in_order=in_order).rows
@@ -174,7 +178,7 @@ class Sealer:
 
     def branches(
         self, source: SetOperation, *, in_order: bool
-    ) -> tuple[Key, tuple[tuple[Key, ...], ...]]:
+    ) -> tuple[TermKey, tuple[tuple[TermKey, ...], ...]]:
         """A set operation's rows, and for each column, by place, what each branch gives."""
         sealed = [self.seal(branch, in_order=in_order) for branch in source.branches]
         branches = [(one.rows, tuple(one.outputs.values())) for one in sealed]
@@ -188,7 +192,7 @@ class Sealer:
             told = (*told, tuple(sorted(set(columns))))
         return self.keys.key(told), columns
 
-    def nested(self, nested: Nested, labels: Labels, level: int, *, in_order: bool) -> Key:
+    def nested(self, nested: Nested, labels: Labels, level: int, *, in_order: bool) -> TermKey:
         """A subquery in an expression, whose names from around it are `labels`."""
         block = nested.block
         in_order = in_order or block.looks_at_order
@@ -196,22 +200,22 @@ class Sealer:
         return self.keys.key(("nested", sealed.rows, *sealed.outputs.values()))
 
 
-class Names:
+class KeyNames:
     """How the sources of a block are called in keys."""
 
-    known: dict[int, Key]
+    known: dict[int, TermKey]
 
-    def label(self, source: Source) -> object:
+    def label(self, source: QuerySource) -> object:
         raise NotImplementedError
 
-    def column(self, column: Column) -> tuple[object, ...]:
+    def column(self, column: SourceColumn) -> tuple[object, ...]:
         raise NotImplementedError
 
     def nested(self, nested: Nested) -> tuple[object, ...]:
         raise NotImplementedError
 
 
-class _Numbers(Names):
+class _Numbers(KeyNames):
     def __init__(self, sealer: Sealer, labels: Labels, level: int, *, in_order: bool) -> None:
         self.known = {}
         self._sealer = sealer
@@ -219,10 +223,10 @@ class _Numbers(Names):
         self._level = level
         self._in_order = in_order
 
-    def label(self, source: Source) -> object:
+    def label(self, source: QuerySource) -> object:
         return self._labels[source]
 
-    def column(self, column: Column) -> tuple[object, ...]:
+    def column(self, column: SourceColumn) -> tuple[object, ...]:
         source = column.source
         name: object = column.name
         if isinstance(source, Derived):
@@ -249,11 +253,13 @@ def _is_union(source: SetOperation) -> bool:
     return source.kind == "union"
 
 
-def _numbered(sources: Iterable[Source], around: Labels, level: int) -> dict[Source, object]:
+def _numbered(
+    sources: Iterable[QuerySource], around: Labels, level: int
+) -> dict[QuerySource, object]:
     return {**around, **{source: (level, number) for number, source in enumerate(sources)}}
 
 
-def _orders(ties: list[list[Source]]) -> Iterable[list[Source]]:
+def _orders(ties: list[list[QuerySource]]) -> Iterable[list[QuerySource]]:
     """The orders to try: those of sources that look alike, unless they are too many."""
     if prod(factorial(len(tie)) for tie in ties) > MOST_NUMBERINGS:
         return [[source for tie in ties for source in tie]]

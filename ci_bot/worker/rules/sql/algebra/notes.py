@@ -10,10 +10,10 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
-from ci_bot.worker.rules.sql.spelled_names import Cte, Frame, Item
+from ci_bot.worker.rules.sql.algebra.frames import Cte, Frame, Item
 from ci_bot.worker.rules.sql.algebra.terms import Term
 
-Place = tuple[str, str]
+ClausePlace = tuple[str, str]
 _HOW = {
     "left": "LEFT",
     "right": "RIGHT",
@@ -35,7 +35,7 @@ class JoinNote:
     node: Any
     how: str
     target: str
-    on: list[tuple[Term, Any, frozenset[Place]]]
+    on: list[tuple[Term, Any, frozenset[ClausePlace]]]
 
 
 @dataclass
@@ -136,8 +136,8 @@ def written_names(query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
     return found
 
 
-def _places(node: Any, frame: Frame) -> frozenset[Place]:
-    found: dict[str, Place] = {}
+def _places(node: Any, frame: Frame) -> frozenset[ClausePlace]:
+    found: dict[str, ClausePlace] = {}
     for column in node.find_all(exp.Column):
         alias = column.table.lower()
         item = frame.items.get(alias)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from ci_bot.worker.rules.sql.algebra import scan, sets
 from ci_bot.worker.rules.sql.algebra.blocks import Block
 from ci_bot.worker.rules.sql.algebra.clauses import LAYOUT, Clauses
-from ci_bot.worker.rules.sql.spelled_names import Cte, Frame, Item
+from ci_bot.worker.rules.sql.algebra.frames import Cte, Frame, Item
 from ci_bot.worker.rules.sql.algebra.notes import Notes
 from ci_bot.worker.rules.sql.algebra.scalars import Scalars
 from ci_bot.worker.rules.sql.algebra.sources import From, Sources, Way, flat
@@ -26,7 +26,7 @@ _CLAUSES = """
     """
 
 
-class TooLargeError(Exception):
+class QueryTooLargeError(Exception):
     """The query has too many SELECTs once its CTEs are written out."""
 
 
@@ -182,7 +182,7 @@ class Reader:
     ) -> Block:
         self._selects += 1
         if self._selects > MOST_SELECTS:
-            raise TooLargeError
+            raise QueryTooLargeError
         for name, value in select.args.items():
             if value and name not in _CLAUSES.split():
                 self.gap(f"a SELECT with {name}")

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.sql.algebra import functions
+from ci_bot.worker.rules.sql import known_functions as functions
 from ci_bot.worker.rules.sql.algebra.blocks import Block
-from ci_bot.worker.rules.sql.spelled_names import Frame
+from ci_bot.worker.rules.sql.algebra.frames import Frame
 from ci_bot.worker.rules.sql.algebra.terms import (
     Nested,
-    Node,
+    Operation,
     Order,
     Term,
     comparison,
@@ -105,7 +105,7 @@ class Scalars:
             if value is not None and items:
                 names.append(f"{name}{len(items) if isinstance(value, list) else ''}")
                 parts += [self._argument(item) for item in items]
-        return Node(
+        return Operation(
             f"{node.key}({','.join(names)})",
             tuple(parts),
             Order.FREE if isinstance(node, _COMMUTATIVE) else Order.MATTERS,
@@ -156,7 +156,7 @@ class Scalars:
             self.frame.results, self.results_first = kept, before
 
     def _same(self, node: Any) -> Term:
-        return Node("same", (self.read(node.this), self.read(node.expression)), Order.FREE)
+        return Operation("same", (self.read(node.this), self.read(node.expression)), Order.FREE)
 
     def _between(self, node: Any) -> Term:
         value = self.read(node.this)
@@ -173,12 +173,12 @@ class Scalars:
     def _in(self, node: Any) -> Term:
         value, query = self.read(node.this), node.args.get("query")
         if query is not None:
-            return Node("in query", (value, self._nested(query, 1)))
+            return Operation("in query", (value, self._nested(query, 1)))
         if node.args.get("unnest") or node.args.get("field"):
             self.host.gap("IN of an array")
             return self._generic(node)
         items = tuple(self.read(item) for item in node.expressions)
-        return Node("in", (value, Node("list", items, Order.FREE_AND_ONCE)))
+        return Operation("in", (value, Operation("list", items, Order.FREE_AND_ONCE)))
 
     def _case(self, node: Any) -> Term:
         asked = node.this
@@ -197,7 +197,7 @@ class Scalars:
     def _choice(self, parts: list[Term], otherwise: Any) -> Term:
         if otherwise is not None and not isinstance(otherwise, exp.Null):
             parts = [*parts, self.read(otherwise)]
-        return Node("case", tuple(parts))
+        return Operation("case", tuple(parts))
 
     def _coalesce(self, node: Any) -> Term:
         asked = [node.this, *node.expressions]
@@ -211,14 +211,14 @@ class Scalars:
             and all(kind == types[0] for kind in types)
         ):
             return items[0]
-        return Node("coalesce", tuple(items))
+        return Operation("coalesce", tuple(items))
 
     def _count(self, node: Any) -> Term:
         counted = node.this
         if isinstance(counted, exp.Star) or (
             isinstance(counted, exp.Literal) and not node.expressions
         ):
-            return Node("count(*)", aggregate=True)
+            return Operation("count(*)", aggregate=True)
         return self._generic(node)
 
     def _window(self, node: Any) -> Term:
@@ -236,37 +236,37 @@ class Scalars:
         ends = [self.read(frame.args[n]) for n in _ENDS if frame and not _is_text(frame, n)]
         parts = (
             _within(function),
-            Node("by", tuple(by), Order.FREE_AND_ONCE),
-            Node("order", tuple(keys)),
+            Operation("by", tuple(by), Order.FREE_AND_ONCE),
+            Operation("order", tuple(keys)),
             leaf("frame", told.upper()),
             *ends,
         )
         by_rows = frame is not None and str(frame.args.get("kind") or "").upper() != "RANGE"
-        return Node("window", parts, windowed=True, ordered=by_rows)
+        return Operation("window", parts, windowed=True, ordered=by_rows)
 
     def _ordered(self, node: Any) -> Term:
         if node.args.get("with_fill"):
             self.host.gap("WITH FILL")
         way = "desc" if node.args.get("desc") else "asc"
         nulls = "first" if node.args.get("nulls_first") else "last"
-        return Node(f"ordered {way} {nulls}", (self.read(node.this),))
+        return Operation(f"ordered {way} {nulls}", (self.read(node.this),))
 
     def _named(self, node: Any) -> Term:
         """A name that is a part of the value, as that of a field."""
         name = node.alias if isinstance(node, exp.Alias) else node.this.name
         value = node.this if isinstance(node, exp.Alias) else node.expression
-        return Node(f"named:{name.lower()}", (self.read(value),))
+        return Operation(f"named:{name.lower()}", (self.read(value),))
 
     def _nested(self, query: Any, columns: int | None) -> Nested:
         return Nested(self.host.nested(query.unnest(), self.frame, columns))
 
     def _value_of_query(self, node: Any) -> Term:
-        return Node("value of", (self._nested(node, 1),))
+        return Operation("value of", (self._nested(node, 1),))
 
     def _exists(self, node: Any) -> Term:
         if not isinstance(node.this.unnest(), exp.Query):
             return self._generic(node)
-        return Node("exists", (self._nested(node.this, 0),))
+        return Operation("exists", (self._nested(node.this, 0),))
 
 
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
@@ -288,8 +288,8 @@ def _is_column(item: Any, name: str) -> bool:
 
 def _within(function: Term) -> Term:
     """The function of a window, which is no aggregate of the SELECT."""
-    if not isinstance(function, Node):
+    if not isinstance(function, Operation):
         return function
-    plain = Node(function.op, function.parts, function.order, ordered=function.ordered)
-    plain.aggregated = any(isinstance(p, Node) and p.aggregated for p in function.parts)
+    plain = Operation(function.op, function.parts, function.order, ordered=function.ordered)
+    plain.aggregated = any(isinstance(p, Operation) and p.aggregated for p in function.parts)
     return plain

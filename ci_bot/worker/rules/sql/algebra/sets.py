@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Part, SetKind, SetOperation
-from ci_bot.worker.rules.sql.algebra.terms import Column
+from ci_bot.worker.rules.sql.algebra.terms import SourceColumn
 
 _KINDS: dict[type, SetKind] = {
     exp.Union: "union",
@@ -52,7 +52,7 @@ def combined(
 
 def wrapped(source: SetOperation, names: list[str]) -> Block:
     """A SELECT of everything that a set operation gives."""
-    outputs = {name: Column(source, str(place)) for place, name in enumerate(names)}
+    outputs = {name: SourceColumn(source, str(place)) for place, name in enumerate(names)}
     return Block(part=Part([source]), outputs=dict(outputs))
 
 
@@ -71,7 +71,7 @@ def _leaves(block: Block, *, distinct: bool) -> list[Block]:
         return [block]
     places: list[str] = []
     for term in block.outputs.values():
-        if not isinstance(term, Column) or term.source is not source:
+        if not isinstance(term, SourceColumn) or term.source is not source:
             return [block]
         places.append(term.name)
     if source.distinct and set(places) != {str(n) for n in range(len(source.names))}:

@@ -16,14 +16,21 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Hung,
     Outer,
     Part,
-    Source,
-    Table,
+    QuerySource,
+    TableRead,
     Values,
 )
-from ci_bot.worker.rules.sql.spelled_names import Cte, Frame, Item
+from ci_bot.worker.rules.sql.algebra.frames import Cte, Frame, Item
 from ci_bot.worker.rules.sql.algebra.scalars import Scalars
 from ci_bot.worker.rules.sql.algebra.scan import Mentions
-from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Order, Term, comparison, conjuncts
+from ci_bot.worker.rules.sql.algebra.terms import (
+    Operation,
+    Order,
+    SourceColumn,
+    Term,
+    comparison,
+    conjuncts,
+)
 
 Role = Literal["inner", "hung", "outer"]
 Way = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -46,7 +53,7 @@ _WAYS: dict[tuple[str, str], Way] = {
 }
 
 
-class Host(Protocol):
+class SourceHost(Protocol):
     """The reader of queries, for those that stand in FROM."""
 
     def from_query(
@@ -89,7 +96,7 @@ class From:
 class Sources:
     """Reads FROM, JOIN and LATERAL VIEW of one SELECT into its frame."""
 
-    def __init__(self, host: Host, frame: Frame, scalars: Scalars, used: Mentions) -> None:
+    def __init__(self, host: SourceHost, frame: Frame, scalars: Scalars, used: Mentions) -> None:
         self.host = host
         self.frame = frame
         self.scalars = scalars
@@ -166,17 +173,17 @@ class Sources:
             # Elsewhere in the SELECT the bare name is one column of both sides.
             self.host.gap(f"USING {name}, which is not written out")
             if left is None or right is None:
-                found.append((Node(f"using:{name}"), key))
+                found.append((Operation(f"using:{name}"), key))
             else:
                 found.append((comparison("eq", left, right), key))
         return found
 
-    def _note_equal(self, way: Way, on: list[Term], joined: list[Source]) -> None:
+    def _note_equal(self, way: Way, on: list[Term], joined: list[QuerySource]) -> None:
         for term in on if way in {"inner", "left"} else ():
-            if not isinstance(term, Node) or term.op != "eq":
+            if not isinstance(term, Operation) or term.op != "eq":
                 continue
             left, right = term.parts
-            if not isinstance(left, Column) or not isinstance(right, Column):
+            if not isinstance(left, SourceColumn) or not isinstance(right, SourceColumn):
                 continue
             for kept, other in ((left, right), (right, left)):
                 if way == "inner" or (other.source in joined and kept.source not in joined):
@@ -190,7 +197,7 @@ class Sources:
         else:
             self.part = Part([Outer(part, self.part, full, on)])
 
-    def _only_source(self) -> Source | None:
+    def _only_source(self) -> QuerySource | None:
         """What stands before a join, where that is one source without conditions."""
         part = self.part
         only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
@@ -237,18 +244,18 @@ class Sources:
             self.host.gap("a query in WITH that reads itself")
         return None
 
-    def _stored(self, node: Any) -> tuple[Source, Item]:
+    def _stored(self, node: Any) -> tuple[QuerySource, Item]:
         """A table, or rows that are written out."""
         names = [name.lower() for name in node.alias_column_names]
         if isinstance(node, exp.Values):
             rows = tuple(self.scalars.read(row) for row in node.expressions)
-            source: Source = Values(Node("values", rows, Order.FREE))
+            source: QuerySource = Values(Operation("values", rows, Order.FREE))
             return source, Item(
                 source=source, names=names or None, by_place=bool(names), target="values"
             )
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or names:
             self.host.gap(f"{node.key} in FROM")
-            source = Table(node.sql().lower())
+            source = TableRead(node.sql().lower())
             return source, Item(source=source, target=str(node.key))
         self._known_clauses(node)
         version = " ".join(
@@ -256,7 +263,7 @@ class Sources:
             for name in ("version", "when", "system_time")
             if node.args.get(name) is not None
         )
-        source = Table(self.host.table_name(node), version)
+        source = TableRead(self.host.table_name(node), version)
         return source, Item(source=source, target=source.name)
 
     def _known_clauses(self, table: Any) -> None:
@@ -272,7 +279,7 @@ class Sources:
             how = "lateral outer" if node.args.get("outer") else how
             if isinstance(node.this.unnest(), exp.Query) or node.args.get("ordinality"):
                 self.host.gap("a lateral subquery")
-                call: Term = Node(f"lateral:{node.sql().lower()}")
+                call: Term = Operation(f"lateral:{node.sql().lower()}")
             else:
                 call = self.scalars.read(node.this)
             if node.args.get("cross_apply") is not None:
@@ -280,7 +287,7 @@ class Sources:
         else:
             if node.args.get("offset"):
                 self.host.gap("UNNEST with positions")
-            call = Node("unnest", tuple(self.scalars.read(item) for item in node.expressions))
+            call = Operation("unnest", tuple(self.scalars.read(item) for item in node.expressions))
         source = Generated(call)
         self.part.hung.append(Hung(source, how, [call]))
         item = Item(source=source, names=names or None, by_place=bool(names), target=str(node.key))
@@ -334,10 +341,10 @@ def _may_melt(block: Block, role: Role) -> bool:
     if len(part.inner) != 1 or part.hung or isinstance(part.inner[0], Outer):
         return False
     # Where there is no match, a column is NULL, and what is computed of NULLs may be something.
-    is_plain = all(isinstance(term, Column) for term in block.outputs.values())
+    is_plain = all(isinstance(term, SourceColumn) for term in block.outputs.values())
     return is_plain and (role == "hung" or not part.where)
 
 
 def _only_table(part: Part) -> str:
     only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
-    return only.name if isinstance(only, Table) else ""
+    return only.name if isinstance(only, TableRead) else ""

@@ -12,9 +12,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from ci_bot.worker.rules.sql.algebra.blocks import Block, Source
+    from ci_bot.worker.rules.sql.algebra.blocks import Block, QuerySource
 
-Key = int
+TermKey = int
 
 
 class Order(Enum):
@@ -26,10 +26,10 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class SourceColumn:
     """A column of one occurrence of a source; the name is in lower case, `*` for all columns."""
 
-    source: Source
+    source: QuerySource
     name: str
 
 
@@ -40,7 +40,7 @@ class Nested:
     block: Block
 
 
-class Node:
+class Operation:
     """An operation on other terms.
 
     Attributes:
@@ -70,24 +70,24 @@ class Node:
         self.aggregated: bool = aggregate or any(is_aggregated(part) for part in parts)
 
 
-Term = Node | Column | Nested
+Term = Operation | SourceColumn | Nested
 
 
-def leaf(kind: str, text: str) -> Node:
+def leaf(kind: str, text: str) -> Operation:
     """A constant, or any other text that means the same wherever it stands."""
-    return Node(f"{kind}:{text}")
+    return Operation(f"{kind}:{text}")
 
 
 def is_ordered(term: Term) -> bool:
-    return isinstance(term, Node) and term.ordered
+    return isinstance(term, Operation) and term.ordered
 
 
 def is_windowed(term: Term) -> bool:
-    return isinstance(term, Node) and term.windowed
+    return isinstance(term, Operation) and term.windowed
 
 
 def is_aggregated(term: Term) -> bool:
-    return isinstance(term, Node) and term.aggregated
+    return isinstance(term, Operation) and term.aggregated
 
 
 def walk(term: Term) -> Iterator[Term]:
@@ -95,7 +95,7 @@ def walk(term: Term) -> Iterator[Term]:
     queue = [term]
     for item in queue:
         yield item
-        if isinstance(item, Node):
+        if isinstance(item, Operation):
             queue.extend(item.parts)
 
 
@@ -103,43 +103,43 @@ TRUE = leaf("boolean", "true")
 _OPPOSITE = {"eq": "neq", "neq": "eq", "lt": "gte", "gte": "lt"}
 
 
-def comparison(op: str, left: Term, right: Term) -> Node:
+def comparison(op: str, left: Term, right: Term) -> Operation:
     """`left op right`, where op is one of eq, neq, lt, lte, gt, gte."""
     if op in {"eq", "neq"}:
-        return Node(op, (left, right), Order.FREE)
+        return Operation(op, (left, right), Order.FREE)
     if op in {"gt", "lte"}:
         # Two of the four are enough: a > b is b < a, and a <= b is b >= a.
         op, left, right = ("lt" if op == "gt" else "gte"), right, left
-    return Node(op, (left, right))
+    return Operation(op, (left, right))
 
 
 def junction(op: str, items: list[Term]) -> Term:
     """AND or OR of `items`, flat."""
     flat: list[Term] = []
     for item in items:
-        if isinstance(item, Node) and item.op == op:
+        if isinstance(item, Operation) and item.op == op:
             flat.extend(item.parts)
         else:
             flat.append(item)
-    return flat[0] if len(flat) == 1 else Node(op, tuple(flat), Order.FREE_AND_ONCE)
+    return flat[0] if len(flat) == 1 else Operation(op, tuple(flat), Order.FREE_AND_ONCE)
 
 
 def negation(term: Term) -> Term:
     """NOT in three-valued logic, pushed down to where it stands before something else."""
-    if isinstance(term, Node):
+    if isinstance(term, Operation):
         if term.op == "not":
             return term.parts[0]
         if term.op in {"and", "or"}:
             other = "or" if term.op == "and" else "and"
             return junction(other, [negation(part) for part in term.parts])
         if term.op in _OPPOSITE:
-            return Node(_OPPOSITE[term.op], term.parts, term.order)
-    return Node("not", (term,))
+            return Operation(_OPPOSITE[term.op], term.parts, term.order)
+    return Operation("not", (term,))
 
 
 def conjuncts(term: Term) -> list[Term]:
     """The parts of a condition that all have to hold."""
-    if isinstance(term, Node):
+    if isinstance(term, Operation):
         if term.op == "and":
             return [item for part in term.parts for item in conjuncts(part)]
         if term.op == TRUE.op:
@@ -154,9 +154,9 @@ class Naming(Protocol):
     written out once.
     """
 
-    known: dict[int, Key]
+    known: dict[int, TermKey]
 
-    def column(self, column: Column) -> tuple[object, ...]: ...
+    def column(self, column: SourceColumn) -> tuple[object, ...]: ...
 
     def nested(self, nested: Nested) -> tuple[object, ...]: ...
 
@@ -165,12 +165,12 @@ class Interner:
     """Small numbers for structures: two structures have one number exactly if they are equal."""
 
     def __init__(self) -> None:
-        self._keys: dict[tuple[object, ...], Key] = {}
+        self._keys: dict[tuple[object, ...], TermKey] = {}
 
-    def key(self, structure: tuple[object, ...]) -> Key:
+    def key(self, structure: tuple[object, ...]) -> TermKey:
         return self._keys.setdefault(structure, len(self._keys))
 
-    def of(self, term: Term, naming: Naming) -> Key:
+    def of(self, term: Term, naming: Naming) -> TermKey:
         """The key of a term whose leaves are called as `naming` says."""
         known = naming.known.get(id(term))
         if known is None:
@@ -178,7 +178,7 @@ class Interner:
         return known
 
     def _structure(self, term: Term, naming: Naming) -> tuple[object, ...]:
-        if isinstance(term, Column):
+        if isinstance(term, SourceColumn):
             return naming.column(term)
         if isinstance(term, Nested):
             return naming.nested(term)

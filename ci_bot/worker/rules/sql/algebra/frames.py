@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_bot.worker.rules.sql.algebra.blocks import Block, Derived, Source
-from ci_bot.worker.rules.sql.algebra.terms import Column, Term
+from ci_bot.worker.rules.sql.algebra.blocks import Block, Derived, QuerySource
+from ci_bot.worker.rules.sql.algebra.terms import SourceColumn, Term
 
 
 @dataclass(eq=False)
@@ -23,7 +23,7 @@ class Item:
         is_hidden: whether other parts of the SELECT cannot name its columns.
     """
 
-    source: Source | None = None
+    source: QuerySource | None = None
     block: Block | None = None
     names: list[str] | None = None
     target: str = ""
@@ -45,7 +45,7 @@ class Item:
         if self.source is None or (self.names is not None and name not in self.names):
             return None
         place = str(self.names.index(name)) if self.by_place and self.names is not None else name
-        return Column(self.source, place)
+        return SourceColumn(self.source, place)
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ class Frame:
             return open_[0].column(name), self.outer is None
         return self.outer.unqualified(name) if self.outer is not None else (None, False)
 
-    def make_equal(self, kept: Column, other: Column) -> None:
+    def make_equal(self, kept: SourceColumn, other: SourceColumn) -> None:
         """Notes that in each row `other` equals `kept`, or is NULL for want of a match."""
         self.equal.add((_place(kept), _place(other)))
 
     def adds_nothing(self, kept: Term, other: Term) -> bool:
         """Whether COALESCE(kept, other) is `kept`."""
-        if not isinstance(kept, Column) or not isinstance(other, Column):
+        if not isinstance(kept, SourceColumn) or not isinstance(other, SourceColumn):
             return False
         return (_place(kept), _place(other)) in self.equal
 
 
-def _place(column: Column) -> tuple[int, str]:
+def _place(column: SourceColumn) -> tuple[int, str]:
     return id(column.source), column.name
