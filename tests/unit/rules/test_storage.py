@@ -1,0 +1,121 @@
+"""Settings of the stored table: batches, guards, layout and merges."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.rules.world import change, seen
+
+QUERY = "SELECT o.order_id, o.status, o.order_ts, CAST(o.order_ts AS DATE) AS day FROM raw.orders o"
+INTERVAL = " WHERE CAST(o.order_ts AS DATE) BETWEEN @start_ds AND @end_ds"
+DAY = "kind INCREMENTAL_BY_TIME_RANGE (time_column day{})"
+KEY = "kind INCREMENTAL_BY_UNIQUE_KEY (unique_key order_id{})"
+HISTORY = "kind SCD_TYPE_2_BY_TIME (unique_key order_id, updated_at_name order_ts{})"
+WATCHED = "kind SCD_TYPE_2_BY_COLUMN (unique_key order_id, columns {})"
+
+
+def told(rule: str, before: str, after: str) -> list[str]:
+    def model(block: str) -> dict[str, str]:
+        interval = INTERVAL if "TIME_RANGE" in block else ""
+        return {"models/m.sql": f"MODEL (name mart.m, {block});\n{QUERY}{interval}"}
+
+    return [found.evidence for found in seen(change(model(before), model(after)), rule)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (", batch_size 30", "", "from 30 to none"),
+        (", batch_size 30", ", batch_size 300", "from 30 to 300"),
+        (", batch_size 30", ", batch_size 90", None),
+        ("", ", batch_size 30", None),
+    ],
+)
+def test_batches(before: str, after: str, says: str | None) -> None:
+    found = told("batch-size-removed", DAY.format(before), DAY.format(after))
+    assert [says in text for text in found] == ([] if says is None else [True]), found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (", on_destructive_change error", ", on_destructive_change allow", "destructive_change al"),
+        (", on_additive_change error", ", on_additive_change ignore", "on_additive_change ignore"),
+        (", disable_restatement true", ", disable_restatement false", "disable_restatement false"),
+        ("", ", auto_restatement_cron '@weekly'", "auto_restatement_cron"),
+        ("", ", forward_only true", "history keeps the old logic"),
+        (", forward_only true", "", "builds all of history anew"),
+        (", on_destructive_change allow", ", on_destructive_change error", None),
+        (", auto_restatement_cron '@weekly'", "", None),
+    ],
+)
+def test_guards__of_the_kind(before: str, after: str, says: str | None) -> None:
+    found = told("guard-removed", DAY.format(before), DAY.format(after))
+    assert [says in text for text in found] == ([] if says is None else [True]), found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("", ", allow_partials true", "incomplete intervals are published"),
+        ("", ", physical_version '7'", "a table is taken over"),
+        (", allow_partials true", "", None),
+        (", physical_version '7'", ", physical_version '7', owner shop", None),
+    ],
+)
+def test_guards__of_the_model(before: str, after: str, says: str | None) -> None:
+    block = DAY.format("")
+    found = told("guard-removed", f"{block}{before}", f"{block}{after}")
+    assert [says in text for text in found] == ([] if says is None else [True]), found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("", ", partitioned_by (status)", "partitioned_by"),
+        ("", ", storage_format orc", "storage_format"),
+        ("", ", table_format iceberg", "table_format"),
+        ("", ", clustered_by (status)", "clustered_by"),
+        (", clustered_by (status)", "", "clustered_by none"),
+        (", partitioned_by (status, day)", ", partitioned_by (day, status)", None),
+    ],
+)
+def test_layout(before: str, after: str, says: str | None) -> None:
+    found = told("table-layout-changed", f"kind FULL{before}", f"kind FULL{after}")
+    assert [says in text for text in found] == ([] if says is None else [True]), found
+
+
+def test_layout__of_a_kind_that_replaces_partitions__says_which_rows_go() -> None:
+    kind = "kind INCREMENTAL_BY_PARTITION, partitioned_by ({})"
+    found = told("table-layout-changed", kind.format("status"), kind.format("day"))
+    assert "A run now replaces other rows" in found[0]
+
+
+def test_layout__of_a_forward_only_table__keeps_the_old_files() -> None:
+    kind = f"{DAY.format(', forward_only true')}, storage_format {{}}"
+    found = told("table-layout-changed", kind.format("parquet"), kind.format("orc"))
+    assert "keeps its old layout until someone rebuilds it" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (
+            KEY.format(", when_matched (WHEN MATCHED THEN UPDATE SET target.status = 'a')"),
+            KEY.format(", when_matched (WHEN MATCHED THEN UPDATE SET target.status = 'b')"),
+            "when_matched",
+        ),
+        (KEY.format(""), KEY.format(", merge_filter source.order_id > 5"), "merge_filter"),
+        (
+            HISTORY.format(""),
+            HISTORY.format(", invalidate_hard_deletes true"),
+            "invalidate_hard_deletes",
+        ),
+        (WATCHED.format("[status]"), WATCHED.format("[status, day]"), "columns"),
+        (WATCHED.format("[status]"), WATCHED.format("*"), "columns"),
+        (WATCHED.format("[status, day]"), WATCHED.format("[day, status]"), None),
+    ],
+)
+def test_merges(before: str, after: str, says: str | None) -> None:
+    found = told("merge-logic-changed", before, after)
+    assert [says in text for text in found] == ([] if says is None else [True]), found
