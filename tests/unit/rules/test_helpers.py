@@ -20,7 +20,11 @@ from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.sql.columns import retyped
 from ci_bot.worker.rules.sql.interval import bounds_of
 from ci_bot.worker.rules.sql.personal import is_personal
-from ci_bot.worker.rules.sql.python_code import clock_calls_in, random_calls_in
+from ci_bot.worker.rules.sql.python_code import (
+    clock_calls_in,
+    random_calls_in,
+    side_effects_in,
+)
 from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
@@ -166,6 +170,38 @@ def test_python_calls(source: str, clock: bool, chance: bool) -> None:
     assert (bool(clock_calls_in(trees)), bool(random_calls_in(trees))) == (clock, chance)
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import requests\nrequests.post('https://x.example')", ["requests.post"]),
+        ("import subprocess as sp\nsp.run(['x'])", ["subprocess.run"]),
+        ("import os\nos.remove('x')", ["os.remove"]),
+        ("import os\nos.path.exists('x')", []),
+        ("open('x', 'w')", ["open(…, 'w')"]),
+        ("open('x', mode='a')", ["open(…, 'w')"]),
+        ("open('x')", []),
+        ("context.engine_adapter.execute('x')", ["context.engine_adapter.execute"]),
+        ("context.engine_adapter.fetchdf('x')", []),
+    ],
+)
+def test_python_side_effects(source: str, expected: list[str]) -> None:
+    assert side_effects_in(ast.parse(source)) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "clock"),
+    [
+        ("context.fetchdf('SELECT CURRENT_TIMESTAMP')", True),
+        ("context.fetchdf(\"SELECT 'current_date' AS x\")", False),
+        ("import pandas as pd\nx = pd.Timestamp('now')", True),
+        ("import numpy as np\nx = np.datetime64('today')", True),
+        ("import pandas as pd\nx = pd.Timestamp('2024-01-01')", False),
+    ],
+)
+def test_python_clocks__in_texts(source: str, clock: bool) -> None:
+    assert bool(clock_calls_in([ast.parse(source)])) is clock
+
+
 # ------------------------------------------------------------------------------------ personal
 
 
@@ -232,6 +268,40 @@ TEMPLATE = "MODEL (name a.b, kind INCREMENTAL_BY_TIME_RANGE (time_column d, batc
             True,
             True,
         ),
+        (
+            "SELECT d FROM x.t WHERE d BETWEEN @start_ds AND @end_ds UNION ALL SELECT d FROM x.s",
+            False,
+            False,
+        ),
+        (
+            "SELECT d FROM x.t WHERE d BETWEEN @start_ds AND @end_ds EXCEPT SELECT d FROM x.s",
+            True,
+            True,
+        ),
+        (
+            "SELECT t.d FROM (SELECT d FROM x.s WHERE d BETWEEN @start_ds AND @end_ds) AS s"
+            " RIGHT JOIN x.t AS t ON s.d = t.d",
+            False,
+            False,
+        ),
+        (
+            "SELECT c.d FROM (SELECT EXPLODE(SEQUENCE(@start_dt, @end_dt)) AS d) AS c"
+            " LEFT JOIN x.t AS t ON t.d = c.d",
+            True,
+            True,
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT d FROM x.t WHERE d BETWEEN @start_ds AND @end_ds"
+            " UNION ALL SELECT d FROM r) SELECT d FROM r",
+            True,
+            True,
+        ),
+        (
+            "SELECT t.d FROM x.t AS t QUALIFY t.d BETWEEN @start_ds AND @end_ds",
+            True,
+            True,
+        ),
+        ("SELECT @start_date AS d", True, True),
     ],
 )
 def test_bounds(query: str, lower: bool, upper: bool) -> None:

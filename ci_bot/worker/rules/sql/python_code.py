@@ -119,7 +119,7 @@ def clock_calls_in(found: list[ast.AST]) -> list[str]:
     hits: list[str] = []
     for tree in found:
         for full, call in called(tree, names):
-            if full in _CLOCK or (full == "pandas.to_datetime" and _first_text(call) in _NOW):
+            if full in _CLOCK or (full in _PARSERS and _first_text(call) in _NOW):
                 # time.localtime(x) and datetime.now(tz) differ: only the former takes a moment.
                 if full in {"time.localtime", "time.gmtime"} and call.args:
                     continue
@@ -129,6 +129,8 @@ def clock_calls_in(found: list[ast.AST]) -> list[str]:
     return hits
 
 
+# These read the clock where the text that they parse says so.
+_PARSERS = frozenset({"pandas.to_datetime", "pandas.Timestamp", "numpy.datetime64"})
 _NOW = frozenset({"now", "today"})
 _SQL_CLOCKS = ("current_timestamp", "current_date", "now()", "getdate()")
 
