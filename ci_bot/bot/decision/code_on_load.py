@@ -2,9 +2,10 @@
 
 A report is computed by the very code that it judges where such a file changes, so a person has to
 look. What was loaded decides, wherever in the repository it lies: the worker tells each file before
-anything in it can run (`cage/watch/trace.py`). Of the changed ones among them, data is no code:
-text without Jinja, and Python whose comments and docstrings alone have changed. What is not known
-to be data counts as code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
+anything in it can run (`cage/watch/trace.py`), and requirements count as loaded where this run has
+installed them. Of the changed ones among them, data is no code: text whose Jinja only writes text,
+and Python whose comments and docstrings alone have changed. What is not known to be data counts as
+code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
 """
 
 from __future__ import annotations
@@ -18,11 +19,19 @@ from pathlib import PurePosixPath
 from jinja2 import Environment
 from jinja2.exceptions import TemplateSyntaxError
 
+from ci_bot.bot.decision.harmless_jinja import only_writes_text
 from ci_bot.bot.decision.unused_code import defined
 
 _REQUIREMENTS = re.compile(
     r"(^|/)(requirements[^/]*\.(txt|in)|constraints[^/]*\.txt|pyproject\.toml|setup\.(py|cfg)|"
     r"sqlmesh-requirements\.lock|uv\.lock|poetry\.lock|Pipfile(\.lock)?)$"
+)
+# Where SQLMesh, or Python at its start, looks for modules by itself.
+_LOOKED_THROUGH = frozenset(
+    {"audits", "linter", "macros", "materializations", "metrics", "models", "signals", "tests"}
+)
+_NAMELESS = frozenset(
+    {"__init__", "__main__", "config", "conftest", "sitecustomize", "usercustomize"}
 )
 _JINJA = Environment(autoescape=True)
 _TAG_BEGINS = frozenset({"variable_begin", "block_begin"})
@@ -72,12 +81,11 @@ def could_run_on_load(
     suffix = PurePosixPath(path).suffix.lower()
     if suffix in _TABLES:
         return False
-    if _is_requirement(path, projects):
-        return True
     if deleted:
         return suffix == ".py" and any(_inside(path, project) for project in projects)
     if loaded is None:
-        return suffix in _CODE or PurePosixPath(path).name == ".env"
+        known = suffix in _CODE or PurePosixPath(path).name == ".env"
+        return known or _is_requirement(path, projects)
     return path in loaded
 
 
@@ -106,9 +114,26 @@ def code_that_runs_on_load(
             size = len(file.before or b"") + len(file.after or b"")
             left -= size
             parsed = left >= 0 and size <= LONGEST_PARSED_BYTES
+            if (
+                deleted
+                and file.path not in (loaded or ())
+                and _is_missed_by_nobody(file, mentioned)
+            ):
+                continue
             if _is_code(file, parsed=parsed) and not (parsed and _is_unused(file, mentioned)):
                 found.add(file.path)
     return sorted(found)
+
+
+def _is_missed_by_nobody(file: ChangedFile, mentioned: Mentioned | None) -> bool:
+    """Whether a module that is gone was one that SQLMesh does not look for and nothing names."""
+    path = PurePosixPath(file.path)
+    return (
+        mentioned is not None
+        and _LOOKED_THROUGH.isdisjoint(path.parts)
+        and path.stem not in _NAMELESS
+        and not mentioned(path.stem, file.path)
+    )
 
 
 def _is_code(file: ChangedFile, *, parsed: bool) -> bool:
@@ -172,14 +197,11 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 
 
 def _templates(source: bytes | None) -> list[list[str]]:
-    """The Jinja of a file that can run something: calls, blocks, macros; without env_var.
-
-    Reading a variable of the environment runs nothing that a pull request wrote.
-    """
+    """The Jinja of a file, tag by tag, where it could run something."""
     if source is None:
         return []
     text = source.decode("utf-8", errors="replace")
-    if "{{" not in text and "{%" not in text:
+    if ("{{" not in text and "{%" not in text) or only_writes_text(text):
         return []
     tags: list[list[str]] = []
     inside = False
@@ -194,13 +216,4 @@ def _templates(source: bytes | None) -> list[list[str]]:
                 tags[-1].append(value)
     except TemplateSyntaxError:
         return [[text]]
-    return [tag for tag in tags if not _reads_variable(tag)]
-
-
-def _reads_variable(tag: list[str]) -> bool:
-    """`env_var('NAME')` or `env_var('NAME', 'default')` and nothing else."""
-    if tag[:2] != ["env_var", "("] or tag[-1] != ")":
-        return False
-    arguments = tag[2:-1]
-    quoted = all(text[0] in "'\"" and "{" not in text for text in arguments[::2])
-    return quoted and arguments[1::2] in ([], [","]) and len(arguments) in (1, 3)
+    return tags

@@ -63,28 +63,29 @@ def is_code(
         ("analytics/models/m.py", "x = 'ä'", "# -*- coding: latin-1 -*-\nx = 'ä'", True),
         ("analytics/models/m.sql", "SELECT 1", "SELECT 2", False),
         ("analytics/models/m.sql", "SELECT 1", "SELECT @IF(@x, 1, 2)", False),
-        ("analytics/models/m.sql", "SELECT 1", "SELECT {{ x() }}", True),
-        ("analytics/models/m.sql", "SELECT {{ x() }}", "SELECT {{ x() }} + 1", False),
-        ("analytics/models/m.sql", "SELECT {{ x() }}", "SELECT {{ x(  ) }}", False),
-        ("analytics/models/m.sql", "SELECT {{ '}}' ~ 1 }}", "SELECT {{ '}}' ~ x() }}", True),
-        ("analytics/models/m.sql", "SELECT '{#' {{ x() }}", "SELECT '{#' {{ y() }}", True),
+        ("analytics/models/m.sql", "SELECT 1", "SELECT {{ x() }}", False),
+        ("analytics/models/m.sql", "SELECT 1", "SELECT {{ x._y() }}", True),
+        ("analytics/models/m.sql", "SELECT {{ x._y() }}", "SELECT {{ x._y() }} + 1", False),
+        ("analytics/models/m.sql", "SELECT {{ x._y() }}", "SELECT {{ x._y(  ) }}", False),
+        ("analytics/models/m.sql", "SELECT {{ '}}' ~ 1 }}", "SELECT {{ '}}' ~ x._y() }}", True),
+        ("analytics/models/m.sql", "SELECT '{#' {{ x._y() }}", "SELECT '{#' {{ y._y() }}", True),
         ("analytics/models/m.sql", "SELECT '{#'", "SELECT '{#', 1", False),
-        ("analytics/models/m.sql", "{% raw %}{{ a }}{% endraw %}", "{{ a }}", True),
+        ("analytics/models/m.sql", "{% raw %}{{ a._b }}{% endraw %}", "{{ a._b }}", True),
         (
             "analytics/macros/m.sql",
             "{% macro a() %}1{% endmacro %}",
             "{% macro b() %}1{% endmacro %}",
-            True,
+            False,
         ),
         ("analytics/config.yaml", "a: 1", "a: 2", False),
         ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A', 'b') }}\"", False),
         ("analytics/config.yaml", "a: 1", "a: \"{{- env_var('A') -}}\"", False),
-        ("analytics/config.yaml", "a: 1", 'a: "{{ env_var(x) }}"', True),
-        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A') ~ x() }}\"", True),
-        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A', x()) }}\"", True),
+        ("analytics/config.yaml", "a: 1", 'a: "{{ env_var(x) }}"', False),
+        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A') ~ x._y() }}\"", True),
+        ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A', x._y()) }}\"", True),
         ("analytics/config.yaml", "a: 1", "a: \"{{ env_var('A')[x()] }}\"", True),
         ("analytics/config.yaml", "a: 1", "a: \"{{ ''.__class__ }}\"", True),
-        ("analytics/config.yaml", "a: 1", "{% if True %}a: 1{% endif %}", True),
+        ("analytics/config.yaml", "a: 1", "{% if True %}a: 1{% endif %}", False),
         ("analytics/seeds/s.csv", "a", "b", False),
         ("analytics/seeds/s.csv", "a", "{{ b() }}", False),
         ("analytics/README.md", "a", "b", False),
@@ -110,7 +111,7 @@ def test_opened_on_load__is_code_unless_it_is_data(
     ],
 )
 def test_never_opened__is_no_code_on_load(path: str) -> None:
-    assert not is_code(path, "{{ a() }}", "{{ b() }}", opened=False)
+    assert not is_code(path, "{{ a._a() }}", "{{ b._b() }}", opened=False)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_never_opened__is_no_code_on_load(path: str) -> None:
 def test_nothing_known_of_the_load__every_changed_file_of_code_counts(
     path: str, expected: bool
 ) -> None:
-    assert is_code(path, "{{ a() }}", "{{ b() }}", opened=None) is expected
+    assert is_code(path, "{{ a._a() }}", "{{ b._b() }}", opened=None) is expected
 
 
 @pytest.mark.parametrize(
@@ -145,8 +146,15 @@ def test_nothing_known_of_the_load__every_changed_file_of_code_counts(
         ("analytics/sub/requirements.txt", True),
     ],
 )
-def test_requirements__of_the_project_count_without_being_opened(path: str, expected: bool) -> None:
-    assert is_code(path, "a", "b", opened=False) is expected
+def test_requirements__of_the_project_count_where_nothing_is_known(
+    path: str, expected: bool
+) -> None:
+    assert is_code(path, "a", "b", opened=None) is expected
+
+
+def test_requirements__that_were_not_installed__are_no_code_on_load() -> None:
+    assert not is_code("analytics/requirements.txt", "a", "b", opened=False)
+    assert is_code("analytics/requirements.txt", "a", "b", opened=True)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +187,28 @@ def test_opened_on_load__what_could_not_be_read_counts(path: str, expected: bool
 def test_requirements__of_a_project_at_the_root() -> None:
     file = ChangedFile("requirements.txt", b"a", b"b")
 
-    assert code_that_runs_on_load([file], frozenset(), ["."]) == ["requirements.txt"]
+    assert code_that_runs_on_load([file], None, ["."]) == ["requirements.txt"]
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "loaded", "expected"),
+    [
+        ("analytics/hello.py", False, False, False),
+        ("analytics/hello.py", True, False, True),
+        # Loaded from the base: whatever names it, it was used.
+        ("analytics/hello.py", False, True, True),
+        ("analytics/macros/hello.py", False, False, True),
+        ("analytics/lib/__init__.py", False, False, True),
+        ("analytics/config.py", False, False, True),
+    ],
+)
+def test_deleted__module_that_nothing_names_is_missed_by_nobody(
+    path: str, named: bool, loaded: bool, expected: bool
+) -> None:
+    file = ChangedFile(path, b"import os\nos.getcwd()", None)
+    opened = frozenset({path} if loaded else ())
+    found = code_that_runs_on_load([file], opened, PROJECTS, lambda word, _: named)
+    assert found == ([path] if expected else [])
 
 
 @pytest.mark.parametrize(

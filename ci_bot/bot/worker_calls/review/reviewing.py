@@ -57,6 +57,8 @@ BASE_FAILURES = 20
 
 # Each is a search through all files of the head.
 MOST_WORDS = 20
+# A word in these is no use of what it names.
+_PROSE = (".md", ".rst", ".csv", ".tsv")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +210,8 @@ def _code_on_load(
         if head is None or len(looked_for) == MOST_WORDS:
             return True  # what nobody has looked for counts as used
         looked_for.append(word)
-        return bool(set(client.git.mentions(head, word)) - {path})
+        found = set(client.git.mentions(head, word)) - {path}
+        return any(not name.lower().endswith(_PROSE) for name in found)
 
     return code_that_runs_on_load(files, loaded, client.projects, mentioned)
 
