@@ -93,6 +93,58 @@ def test_module__outside_the_project_that_the_head_changes__is_really_the_head_s
     assert changed(reviewed(repository, {}, README, projects=("analytics",))) == {}
 
 
+PLACED = """\
+import os
+from pathlib import Path
+
+from sqlmesh.core.config import Config, GatewayConfig, ModelDefaultsConfig
+from sqlmesh.core.config import DuckDBConnectionConfig
+
+config = Config(
+    gateways={"main": GatewayConfig(connection=DuckDBConnectionConfig())},
+    model_defaults=ModelDefaultsConfig(dialect="duckdb", start="2024-01-01"),
+    variables={
+        "here": os.path.abspath(".").lstrip("/"),
+        "files": {"rates": str(Path(__file__).resolve().parent / "rates")},
+    },
+)
+"""
+PLACED_MODELS = {
+    "models/a.sql": "MODEL (name shop.a, kind FULL);\nSELECT @here AS here",
+    "models/b.sql": "MODEL (name shop.b, kind FULL);\n"
+    "JINJA_QUERY_BEGIN; SELECT '{{ var('here') }}' AS here, '{{ place() }}' AS place; JINJA_END;",
+    "macros/place.sql": "{% macro place() %}{{ var('files').rates }}{% endmacro %}",
+    "models/c.py": """\
+from pathlib import Path
+
+from sqlmesh import model
+
+HERE = str(Path(__file__).parent)
+
+
+@model("shop.c", kind="FULL", columns={"here": "text"})
+def entry(context, **kwargs):
+    import pandas as pd
+
+    return pd.DataFrame({"here": [HERE]})
+""",
+    "audits/e.sql": "AUDIT (name here_is_here, standalone true);\n"
+    "SELECT * FROM shop.a WHERE here <> @here",
+}
+
+
+def test_place__of_the_checkout_in_variables_and_modules__is_no_change(
+    repository: Repository,
+) -> None:
+    """The base branch is another directory; only that differs."""
+    base = {"config.py": PLACED, **PLACED_MODELS}
+    report = reviewed(repository, base, README)
+    assert changed(report) == {}
+    edited = PLACED_MODELS["models/a.sql"].replace("AS here", "AS there")
+    report = reviewed(repository, {}, {"models/a.sql": edited})
+    assert changed(report) == {"shop.a": "direct", "here_is_here": "indirect"}
+
+
 CUSTOM = """\
 from sqlmesh import CustomKind, CustomMaterialization
 from pydantic import model_validator

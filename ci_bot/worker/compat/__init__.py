@@ -49,6 +49,7 @@ from ci_bot.worker.compat.planner import (
     prod_interval_ends,
     selector_of,
 )
+from ci_bot.worker.compat.same_place import as_if_in
 from ci_bot.worker.compat.selection import select_by_changed_files
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
@@ -92,6 +93,7 @@ __all__ = [
     "RecordingScheduler",
     "StoredSnapshot",
     "analytics_off",
+    "as_if_in",
     "configured_catalog",
     "count_snapshots",
     "default_catalog",

@@ -143,6 +143,7 @@ def _load_base(
     search_path.move(head.python_path, head.repository, place.repository)
     try:
         context = _opened(place)
+        compat.as_if_in(context, place.repository, head.repository)
         kept = compat.throwaway_state(state, context)
         compat.give_state(context, kept)
         try:
