@@ -27,7 +27,8 @@ def as_if_in(context: Context, here: Path, there: Path) -> None:
         there: The root of the one that it will be compared with.
     """
     moved = _mover(here, there)
-    for named in (context._models, context._standalone_audits):
+    every: tuple[dict[str, Any], ...] = (context._models, context._standalone_audits)
+    for named in every:
         for name, node in list(named.items()):
             changed = _changed(node, moved)
             if changed:
