@@ -23,6 +23,9 @@ PREFIX = "ci-bot-run-"
 _UNNAMED = ".ci-bot-new-"
 # A run must not spend its time on what others have left; the next one goes on.
 _MOST_SWEPT = 50
+# Runs beside each other that get a name which a later run will get again.
+_NUMBERED = 10
+_HELD = ".held"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -30,7 +33,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def held_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
     """A new directory with mode 0700 for the time inside, and removed at its end.
 
-    What killed runs of this user have left in `parent` is removed first.
+    Runs that follow each other get the same path: a project may put the place of its checkout into
+    a variable, that counts in SQLMesh's fingerprints, and an apply must come to the plan that was
+    reviewed. What killed runs of this user have left in `parent` is removed first.
 
     Args:
         prefix: How its name begins; has to begin with `PREFIX`.
@@ -46,8 +51,20 @@ def held_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
         ends.callback(lambda: remove_tree(path))
         with suppress(OSError):  # where a file system has no locks nobody can take it for dead
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path = path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
+        path = _named(path, prefix)
         yield path
+
+
+def _named(path: Path, prefix: str) -> Path:
+    """Gives a held directory the first name that is free; more runs than names get one by chance.
+
+    A directory that is not empty is never replaced by another one, so no name is taken twice.
+    """
+    (path / _HELD).touch(mode=0o600)
+    for number in range(1, _NUMBERED + 1):
+        with suppress(OSError):
+            return path.rename(path.with_name(f"{prefix}{number}"))
+    return path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
 
 
 def sweep(parent: Path) -> list[Path]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,24 @@ def test_directory__is_private_and_removed_at_the_end(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o700
         (path / "file").write_text("x")
     assert left(tmp_path) == []
+
+
+def test_directory__of_the_next_run__has_the_same_path(tmp_path: Path) -> None:
+    with held_directory(tmp_path) as first:
+        pass
+    with held_directory(tmp_path) as second, held_directory(tmp_path) as beside:
+        assert second == first
+        assert beside != first
+    with ExitStack() as many:
+        paths = {many.enter_context(held_directory(tmp_path)) for _ in range(15)}
+        assert len(paths) == 15
+
+
+def test_directory__whose_name_somebody_holds__gets_another(tmp_path: Path) -> None:
+    (tmp_path / f"{PREFIX}1").symlink_to(tmp_path)
+    (tmp_path / f"{PREFIX}2").write_text("x")
+    with held_directory(tmp_path) as path:
+        assert path.name == f"{PREFIX}3"
 
 
 def test_directory__of_a_killed_run__is_swept_by_the_next(tmp_path: Path) -> None:
