@@ -1,12 +1,14 @@
-"""Give the image's Spark a class-data archive, so that it starts in half the time.
+"""Give an installed Spark a class-data archive, so that it starts in half the time.
 
-Run once while the image is built, by the interpreter that has pyspark. Writes into pyspark's own
+Run once while the image is built, and once for the tests' environment, by the interpreter that has
+pyspark and with the Java of JAVA_HOME (the image's, if it is not set). Writes into pyspark's own
 directory (SPARK_HOME): `ordered-classpath.jar`, `spark-classes.jsa` and `conf/`. Why each of them
 exists is said in spark-defaults.conf next to this file. Any failure ends with a non-zero exit.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +21,8 @@ import pyspark
 HERE = Path(__file__).resolve().parent
 SPARK_HOME = Path(pyspark.__file__).resolve().parent
 CLASSPATH_JAR = SPARK_HOME / "ordered-classpath.jar"
-JAVA = "/opt/java/bin/java"  # the JAVA_HOME of the image; an archive fits one JVM only
+# An archive fits one JVM only.
+JAVA = f"{os.environ.get('JAVA_HOME', '/opt/java')}/bin/java"
 ARCHIVE = SPARK_HOME / "spark-classes.jsa"
 MANIFEST_LINE_BYTES = 72  # the jar specification's limit, line end not counted
 
