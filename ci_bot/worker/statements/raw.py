@@ -8,7 +8,6 @@ loaded (`judge_plan`); here it is seen whether that told of what literally stand
     reading = of_file("models/orders.sql", text, "spark")
     reading.judged      statements that do something to others, as `judge_plan` tells them
     reading.undecided   places where only running a macro or a template would say more
-    reading.problem     why the file could not be read at all, else None
 
 A literal statement counts wherever it stands: in a Jinja block, in an argument of a macro, in a
 string that a macro or a template is given. A target that is computed is undecided. `@this_model`
@@ -18,6 +17,7 @@ SQLMesh's console is told of what cannot be parsed: the caller chooses one that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -29,10 +29,11 @@ from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.statements import names
+from ci_bot.worker.statements.code import RUNS_JAVA
 from ci_bot.worker.statements.effects import Effect, Own, unknown
 from ci_bot.worker.statements.judging import JudgedEffect, Statement, said, weight
 from ci_bot.worker.statements.properties import odd_format, odd_key
-from ci_bot.worker.statements.text.reading import quiet
+from ci_bot.worker.statements.text.reading import ACTING_WORDS, quiet
 from ci_bot.worker.statements.text.template import literal_parts, literals
 from ci_bot.worker.words.yaml_data import NotYamlError
 from ci_bot.worker.words.yaml_data import read as read_yaml
@@ -44,6 +45,15 @@ _SLOTS = frozenset(
      "+pre-hook", "+post-hook"}
 )  # fmt: skip
 _BLOCKS = frozenset({"model", "audit", "metric"})
+# A file that is one query without any of these words does nothing else, however it is parsed: most
+# SQL of a repository is, and parsing takes milliseconds. A macro, a template or a second statement
+# may make more of it.
+_QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:SELECT|WITH)\b", re.I | re.S)
+_MAY_ACT = re.compile(
+    rf"[@{{\\;]|\b(?:{'|'.join(sorted(ACTING_WORDS | RUNS_JAVA | {'transform'}))})\b", re.I
+)
+# A key may be spelled with escapes, and a tag may make one of something else.
+_MAY_BE_EXECUTED = re.compile("|".join([*map(re.escape, sorted(_SLOTS)), r"\\", r"!"]))
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,6 @@ class Reading:
 
     judged: tuple[JudgedEffect, ...] = ()
     undecided: tuple[str, ...] = ()
-    problem: str | None = None
 
 
 def of_file(path: str, text: str, dialect: str) -> Reading:
@@ -82,12 +91,14 @@ class _Piece:
 
 
 def _of_sql(text: str, dialect: str) -> Reading:
+    if _QUERY.match(text) and not _MAY_ACT.search(text.rstrip().removesuffix(";")):
+        return Reading()
     try:
         with quiet("sqlglot"):
             trees = d.parse(text, default_dialect=dialect)
-    except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError) as error:
+    except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
         if "{%" not in text and "{{" not in text:
-            return Reading(problem=f"it is no SQL of this project ({type(error).__name__})")
+            return Reading()  # the load fails, and says why
         # A file of Jinja macros, or a dbt model.
         effects = tuple(literals(text, dialect))
         return _reading([_Piece("template", None, text, effects, True)], dialect)
@@ -155,13 +166,14 @@ def _property(block: Any, name: str) -> Any:
 
 
 def _of_yaml(text: str, dialect: str) -> Reading:
+    if "{%" not in text and not _MAY_BE_EXECUTED.search(text):
+        return Reading()
     try:
         document = read_yaml(text)
     except NotYamlError:
         # A configuration may hold Jinja that is no YAML before it is rendered.
         effects = tuple(literals(text, dialect)) if "{%" in text else ()
-        read = _reading([_Piece("template", None, text, effects, True)], dialect)
-        return Reading(read.judged, read.undecided, problem="it is no YAML as it stands")
+        return _reading([_Piece("template", None, text, effects, True)], dialect)
     pieces: list[_Piece] = []
     for slot, sql in _executed(document):
         if "{{" in sql or "{%" in sql:

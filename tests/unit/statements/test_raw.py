@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from ci_bot.worker.statements.raw import Reading, of_file
+from ci_bot.worker.statements.text.reading import _DEEDS, ACTING_WORDS
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> Reading:
@@ -132,10 +133,10 @@ after_all:
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("models/a.sql", "SELEC T FROM 1 ("), ("config.yaml", "a: b\n c: d: e\n")],
+    [("models/a.sql", "SELEC T FROM 1 ("), ("config.yaml", "after_all: b\n c: d: e\n")],
 )
-def test_file__that_cannot_be_read_says_so(path: str, text: str) -> None:
-    assert of_file(path, text, "spark").problem
+def test_file__that_cannot_be_read_breaks_nothing(path: str, text: str) -> None:
+    assert of_file(path, text, "spark").judged == ()
 
 
 def test_file__of_another_kind_says_nothing() -> None:
@@ -160,3 +161,45 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
     )
 
     assert done.stdout == "None\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WITH gone AS (DELETE FROM shop.orders RETURNING *) SELECT * FROM gone",
+        "/* a report */ SELECT * INTO shop.orders FROM shop.lines",
+        "SELECT REFLECT('java.lang.System', 'exit', '0')",
+        "SELECT `reflect`('java.lang.System', 'exit', '0')",
+        "SELECT TRANSFORM(a) USING 'rm -rf /' FROM shop.orders",
+        "-- a report\nSELECT 1;\nDROP TABLE shop.orders;",
+        "SELECT 1 AS a\n;DROP TABLE shop.orders",
+        "WITH a AS (SELECT 1) INSERT INTO shop.orders SELECT * FROM a",
+        "SELECT @IF(TRUE, 1, INSERT INTO shop.orders SELECT 1)",
+        "SELECT {{ run('DROP TABLE shop.orders') }}",
+    ],
+)
+def test_query__that_does_more_is_not_passed_over(text: str) -> None:
+    found = [
+        one for dialect in ("spark", "postgres") for one in of_file("q.sql", text, dialect).judged
+    ]
+    assert "blocker" in {item.severity for item in found}
+
+
+def test_words_that_act__hold_one_for_each_node_that_does_something() -> None:
+    """A query without any of them is not parsed."""
+    for deed in _DEEDS - {"command"}:
+        assert any(deed.startswith(word) for word in ACTING_WORDS), deed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "before_all: [DROP TABLE shop.orders]",
+        '"before\\u005fall": [DROP TABLE shop.orders]',
+        "? before_all\n: [DROP TABLE shop.orders]",
+        "a: &x [DROP TABLE shop.orders]\nb: {after_all: *x}",
+        '!!str "before_all": [DROP TABLE shop.orders]',
+    ],
+)
+def test_configuration__however_its_keys_are_spelled(text: str) -> None:
+    assert told(of_file("config.yaml", text, "spark")) == [DROPPED]

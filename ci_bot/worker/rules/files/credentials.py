@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ci_bot.secrets.literals import Likeness, is_sample, likeness
 from ci_bot.secrets.names import Holds, holds
-from ci_bot.secrets.shapes import BEGIN_KEY, issued, placed
+from ci_bot.secrets.shapes import BEGIN_KEY, EVERY, Shapes, issued, placed
 
 # Longer lines are data; issued credentials are looked for in them all the same.
 LONGEST_LINE = 20_000
@@ -68,33 +68,36 @@ class Credential(NamedTuple):
     sure: bool
 
 
-def credential_in(lines: Sequence[str], number: int, path: str) -> Credential | None:
+def credential_in(
+    lines: Sequence[str], number: int, path: str, shapes: Shapes = EVERY
+) -> Credential | None:
     """The first credential in one line of a file, the surest before others; None for none.
 
     Args:
         lines: The lines of the file; its neighbours say what a line belongs to.
         number: Which of them, from 0.
         path: The file, whose name and suffix say how it is written.
+        shapes: Those that the lines may hold.
     """
     found = None
-    for credential in _all(lines, number, path):
+    for credential in _all(lines, number, path, shapes):
         if credential.sure:
             return credential
         found = found or credential
     return found
 
 
-def _all(lines: Sequence[str], number: int, path: str) -> Iterator[Credential]:
+def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Credential]:
     line = lines[number]
-    for shape, (start, end) in issued(line):
+    for shape, (start, end) in issued(line, shapes):
         if not is_sample(line[start:end]):
             yield Credential(shape.what, sure=True)
     if _begins_key(lines, number):
         yield Credential("a private key", sure=True)
     if len(line) > LONGEST_LINE:
         return
-    yield from _by_place(lines, number, path)
-    yield from _by_file(line, PurePosixPath(path).name)
+    yield from _by_place(lines, number, path, shapes)
+    yield from _by_file(line, path.rpartition("/")[2])
     if _QUICK.search(line.lower()):
         yield from _defaults(line)
         yield from _by_name(line, path)
@@ -111,12 +114,12 @@ def _begins_key(lines: Sequence[str], number: int) -> bool:
     return _KEY_TEXT.search(rest) is not None
 
 
-def _by_place(lines: Sequence[str], number: int, path: str) -> Iterator[Credential]:
+def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Credential]:
     text, offset = lines[number], 0
     if path.lower().endswith(".xml") and number > 0:  # a name, and its value in the next line
         text = f"{lines[number - 1]}\n{text}"
         offset = len(lines[number - 1]) + 1
-    for shape, (start, end) in placed(text):
+    for shape, (start, end) in placed(text, shapes):
         if start >= offset:
             # A header without a scheme is as likely an expression.
             header = shape.marks == ("authorization",)

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from ci_bot.contracts.files import is_read
 from ci_bot.contracts.rules import rule
 from ci_bot.secrets.literals import SHORTEST, stands_for_one
+from ci_bot.secrets.shapes import Shapes
 from ci_bot.worker.rules.files.credentials import Credential, credential_in
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
@@ -30,10 +31,12 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
         if after is None:
             continue
         known = set((inputs.text_before(path) or "").splitlines())
-        lines = after.splitlines()
+        lines, shapes = after.splitlines(), Shapes.that_may_be_in(after)
         found: dict[Credential, list[int]] = {}
         for number, line in enumerate(lines):
-            credential = credential_in(lines, number, path) if line not in known else None
+            credential = None
+            if line not in known:
+                credential = credential_in(lines, number, path, shapes)
             if credential is not None:
                 found.setdefault(credential, []).append(number + 1)
         for credential, numbers in found.items():

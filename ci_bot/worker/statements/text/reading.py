@@ -37,6 +37,12 @@ _DEEDS = frozenset(
         "attach", "detach", "install", "export", "into", "execute", "pragma", "analyze",
     }
 )  # fmt: skip
+# The words that such nodes begin with, and those of the readers below. Without any of them a query
+# does nothing besides.
+ACTING_WORDS = frozenset(
+    (_DEEDS - {"truncatetable", "loaddata", "command"})
+    | {"truncate", "load", "call", "exec", "refresh", "cache", "uncache", "declare"}
+)
 
 
 @lru_cache(maxsize=4_096)
