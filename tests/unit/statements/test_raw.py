@@ -153,14 +153,14 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
     )
     code = (
         "import sys\nfrom ci_bot.worker.statements.raw import of_file\n"
-        "print(of_file('a.sql', sys.argv[1], 'spark').problem)\n"
+        "print(of_file('a.sql', sys.argv[1], 'spark').judged)\n"
     )
 
     done = subprocess.run(
         [sys.executable, "-c", code, text], check=True, capture_output=True, text=True
     )
 
-    assert done.stdout == "None\n"
+    assert done.stdout == "()\n"
 
 
 @pytest.mark.parametrize(
