@@ -217,6 +217,19 @@ class GitHubClient:
         except NotFound:
             return "none"
 
+    def in_team(self, team: str, login: str) -> bool:
+        organization, _, name = (quote(part, safe="") for part in team.partition("/"))
+        try:
+            return self._rest.one(
+                "GET",
+                f"/orgs/{organization}/teams/{name}/memberships/{quote(login, safe='')}",
+                answers.is_member,
+                f"read who is in {team}",
+                "organization members: read, which only the token of an App or a person has",
+            )
+        except NotFound:
+            return False
+
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
         self._rest.transport.call(
             "POST",

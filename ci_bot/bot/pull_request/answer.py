@@ -17,6 +17,7 @@ from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger import comment_command, job
 from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.contracts.rules import UnknownRule, rule
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refused
 
 # The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
@@ -99,6 +100,8 @@ def _check(
         ]
         if against:
             raise _as_error(against)
+    if isinstance(line, comment_command.AcceptCommand):
+        _check_accept(line, pull)
     if isinstance(line, comment_command.Plan) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
         raise Refused(
@@ -113,6 +116,28 @@ def _check(
             f"Pull request #{pull.number} is closed.",
             hint="Reopen it; that plans it anew.",
             reason_code="closed",
+        )
+
+
+def _check_accept(line: comment_command.AcceptCommand, pull: PullRequest) -> None:
+    try:
+        rule(line.rule)
+    except UnknownRule as error:
+        near = " or ".join(f"`{name}`" for name in error.near)
+        raise Refused(
+            "There is no such rule.",
+            hint=f"Did you mean {near}?"
+            if near
+            else "The comment names the rules of its findings.",
+            reason_code="no_such_finding",
+        ) from None
+    if not pull.open or pull.fork:
+        raise Refused(
+            f"Pull request #{pull.number} is {'from a fork' if pull.fork else 'closed'}, and "
+            "nothing of it is accepted.",
+            hint="A fork's branch can be pushed to this repository, and a closed pull request "
+            "reopened.",
+            reason_code="fork" if pull.fork else "closed",
         )
 
 

@@ -45,14 +45,14 @@ def review_again(
     client: WorkerClient,
     *,
     pull: PullRequest,
-    marker: Marker,
+    marker: Marker | None,
 ) -> Report:
     """Reviews what is checked out against prod's state; the comment's dates are only requested.
 
     Raises:
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
-    inputs, window = settings.inputs, marker.window
+    inputs, window = settings.inputs, marker.window if marker else None
     options = reviewing.ReviewOptions(
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
