@@ -80,11 +80,11 @@ def not_the_owner(by: str, model: str, ownership: Ownership) -> Refused:
             hint="Name its owners there; it counts from the merge on.",
             reason_code="not_the_owner",
         )
-    return Refused(
-        f"`@{by}` does not own `{model}`.",
-        hint=f"{' or '.join(names)} may accept it, by {ownership.place}.",
-        reason_code="not_the_owner",
-    )
+    hint = f"{' or '.join(names)} may accept it, by {ownership.place}."
+    if ownership.teams:
+        # GitHub answers the same where a person is not in a team and where a token may not see it.
+        hint += " Who is in a team, only a token with `members: read` of the organization sees."
+    return Refused(f"`@{by}` does not own `{model}`.", hint=hint, reason_code="not_the_owner")
 
 
 def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
