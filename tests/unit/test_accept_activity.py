@@ -68,7 +68,7 @@ def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
     client: Any = checkout or Checkout()
     activity = job.Accept(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
-        accept.accept(activity, publisher.settings, publisher, client, github)  # type: ignore[arg-type]
+        accept.accept(activity, publisher.settings, publisher, client, github)
     return caught.value
 
 
@@ -173,11 +173,11 @@ def test_acceptance__is_bound_to_the_model_that_changes() -> None:
 def test_owner__is_a_person_who_is_named_or_in_a_team() -> None:
     found = GitHub(members=(("acme/data", "bob"),))
     ownership = Ownership(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
-    assert accept.is_owner("ada", ownership, found)  # type: ignore[arg-type]
+    assert accept.is_owner("ada", ownership, found)
     assert found.calls == [], "nobody else has to be asked"
-    assert accept.is_owner("bob", ownership, found)  # type: ignore[arg-type]
-    assert not accept.is_owner("eve", ownership, found)  # type: ignore[arg-type]
-    assert not accept.is_owner("eve", Ownership(), found)  # type: ignore[arg-type]
+    assert accept.is_owner("bob", ownership, found)
+    assert not accept.is_owner("eve", ownership, found)
+    assert not accept.is_owner("eve", Ownership(), found)
 
 
 def test_owner__who_is_not_is_told_who_is() -> None:

@@ -21,7 +21,7 @@ from ci_bot.bot.policy.document import (
     StatementEntry,
 )
 from ci_bot.bot.policy.owning.accepting import Acceptances, accepted
-from ci_bot.bot.policy.owning.places import Places
+from ci_bot.bot.policy.owning.model_files import ModelFiles
 from ci_bot.bot.policy.policy import Matches, Policy, is_on_path, is_target, names_rule
 from ci_bot.bot.policy.protected import PROTECTED, UNWEIGHED
 from ci_bot.contracts.documents.plan import Severity
@@ -47,7 +47,7 @@ class Weighing:
         today: in UTC; the last day of an ignore is a day on which it holds.
         loosens: whether entries may make anything lighter. Not where the base is a branch that
             anybody can make.
-        places: which files prove nothing about their models.
+        files: which files prove nothing about their models.
         comments: of the models' files.
         acceptances: of the models' owners.
     """
@@ -56,7 +56,7 @@ class Weighing:
     matches: Matches = field(default_factory=Matches)
     today: date = date.min
     loosens: bool = True
-    places: Places = field(default_factory=Places)
+    files: ModelFiles = field(default_factory=ModelFiles)
     comments: IgnoreComments = field(default_factory=IgnoreComments)
     acceptances: Acceptances = field(default_factory=Acceptances)
 
@@ -111,7 +111,7 @@ class Weighing:
 
     def _commented(self, risk: Risk) -> Weighed | None:
         comment = self.comments.about(risk.rule, risk.path)
-        if comment is None or not self.places.prove(risk.model, risk.path):
+        if comment is None or not self.files.prove(risk.model, risk.path):
             return None
         return Weighed(
             by="comment",
@@ -142,7 +142,7 @@ class Weighing:
     def _surely(self, entry: ScopedEntry, risk: Risk) -> bool:
         if not self.matches.surely(entry, risk.model) or not is_on_path(entry, risk.path):
             return False
-        return not entry.paths or self.places.prove(risk.model, risk.path)
+        return not entry.paths or self.files.prove(risk.model, risk.path)
 
 
 def _with(entry: SeverityEntry, risk: Risk) -> Risk:

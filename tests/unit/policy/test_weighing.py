@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.policy.comments import IgnoreComments, compared
-from ci_bot.bot.policy.owning.places import Places
+from ci_bot.bot.policy.owning.model_files import ModelFiles
 from ci_bot.bot.policy.policy import Matches, Policy
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.contracts.documents.plan import StatementEffect
@@ -168,7 +168,8 @@ def test_ignore__of_files_is_about_files_that_were_there(
 ) -> None:
     text = "ignore:\n- {rule: join-changed, paths: scratch/*, reason: x, until: 2026-12-01}\n"
     assert (
-        weight_of(weighing(text, places=Places(new=frozenset(moved))), risk(path=path)) == expected
+        weight_of(weighing(text, files=ModelFiles(new=frozenset(moved))), risk(path=path))
+        == expected
     )
 
 

@@ -8,8 +8,8 @@ from ci_bot.bot.cage.git.repository import Git
 from ci_bot.bot.policy.owning.accepting import may_be_accepted
 from ci_bot.bot.policy.owning.codeowners import MOST_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy.owning.codeowners import PLACES
+from ci_bot.bot.policy.owning.model_files import ModelFiles
 from ci_bot.bot.policy.owning.owners import CodeOwnersFile, ownership
-from ci_bot.bot.policy.owning.places import Places
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.bot.worker_calls.review.changed_files import Changes
 from ci_bot.bot.worker_calls.review.policy_files import text_of
@@ -21,17 +21,17 @@ from ci_bot.contracts.documents.report import ReviewFacts, Risk
 MOST_MODELS_WITH_OWNERS = 500
 
 
-def places(facts: ReviewFacts, git: Git, changed: Changes | None) -> Places:
+def model_files(facts: ReviewFacts, git: Git, changed: Changes | None) -> ModelFiles:
     """Which of the changed files prove nothing about the models that they hold now."""
     if changed is None:
-        return Places()
+        return ModelFiles()
     added = {c.path for c in facts.changes if c.change == "added"}
     models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
     held = set(models.values())
     sides = changed.contents(git, lambda file: file.path in held)
     before = {file.path: text_of(file.before) for file in sides}
     new = frozenset(f.path for f in changed.files if f.before is None and f.path not in added)
-    return Places.of(models, before, new=new)
+    return ModelFiles.of(models, before, new=new)
 
 
 def fallen(weighing: Weighing, risks: Sequence[Risk]) -> list[str]:
@@ -57,7 +57,7 @@ def owners_of_models(
     found = []
     for change in [c for c in changes if c.model in asked][:MOST_MODELS_WITH_OWNERS]:
         model = change.model
-        known = change.path if weighing.places.prove(model, change.path) else None
+        known = change.path if weighing.files.prove(model, change.path) else None
         owned = ownership(weighing.policy, weighing.matches, model, known, codeowners)
         if owned.place:
             found.append(

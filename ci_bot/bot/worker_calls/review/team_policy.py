@@ -22,7 +22,7 @@ from ci_bot.bot.policy.policy import Matches, Policy, scope_key
 from ci_bot.bot.policy.policy_file import UnfitPolicy, unfit
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.bot.worker_calls.review.changed_files import Changes
-from ci_bot.bot.worker_calls.review.model_owners import places
+from ci_bot.bot.worker_calls.review.model_owners import model_files
 from ci_bot.bot.worker_calls.review.policy_files import (
     as_they_are,
     both_sides,
@@ -87,7 +87,7 @@ class TeamPolicy:
             matches=Matches.of(own, answers),
             today=self.today,
             loosens=self.no_lighter is None,
-            places=places(facts, git, changed),
+            files=model_files(facts, git, changed),
             comments=self._comments(facts, git, changed),
             acceptances=Acceptances.of(facts.acceptances, facts.changes),
         )

@@ -18,7 +18,7 @@ _QUOTES = str.maketrans("", "", "\"`'")
 
 
 @dataclass(frozen=True)
-class Places:
+class ModelFiles:
     """What is known of the files of a review.
 
     Attributes:
@@ -38,7 +38,7 @@ class Places:
     @classmethod
     def of(
         cls, models: Mapping[str, str], before: Mapping[str, str | None], *, new: frozenset[str]
-    ) -> Places:
+    ) -> ModelFiles:
         """
         Args:
             models: the file of each model that is not new.

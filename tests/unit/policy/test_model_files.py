@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.policy.comments import compared
-from ci_bot.bot.policy.owning.places import Places, names_model
+from ci_bot.bot.policy.owning.model_files import ModelFiles, names_model
 from ci_bot.bot.policy.policy import Policy
 from tests.unit.policy.given import WEIGHTS
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
@@ -37,25 +37,25 @@ def test_file__names_its_model_in_letters(path: str, text: str | None, expected:
     assert names_model(text, path, MODEL) is expected
 
 
-def places(before: str | None, *, new: tuple[str, ...] = ()) -> Places:
+def files(before: str | None, *, new: tuple[str, ...] = ()) -> ModelFiles:
     """mart.a stands in scratch/a.sql, which had this text."""
-    return Places.of({"mart.a": "scratch/a.sql"}, {"scratch/a.sql": before}, new=frozenset(new))
+    return ModelFiles.of({"mart.a": "scratch/a.sql"}, {"scratch/a.sql": before}, new=frozenset(new))
 
 
 def test_place__of_a_model_that_was_there_counts() -> None:
-    found = places("MODEL (name mart.a);")
+    found = files("MODEL (name mart.a);")
     assert found.prove("mart.a", "scratch/a.sql")
     assert found.prove(None, "scratch/a.sql")
-    assert Places().prove("mart.a", "scratch/a.sql"), "nothing of the file differs"
+    assert ModelFiles().prove("mart.a", "scratch/a.sql"), "nothing of the file differs"
     assert not found.prove("mart.a", None)
-    assert not places("", new=("scratch/b",)).prove(None, "scratch/b")
+    assert not files("", new=("scratch/b",)).prove(None, "scratch/b")
 
 
 def test_ignore__of_files_is_not_about_a_model_that_is_taken_into_one_of_them() -> None:
-    was_there, taken_in = places("MODEL (name mart.a);"), places("MODEL (name scratch.a);")
+    was_there, taken_in = files("MODEL (name mart.a);"), files("MODEL (name scratch.a);")
     found = risk(path="scratch/a.sql")
-    assert weight_of(weighing(IGNORE, places=was_there), found) == "none"
-    assert weight_of(weighing(IGNORE, places=taken_in), found) == "high"
+    assert weight_of(weighing(IGNORE, files=was_there), found) == "none"
+    assert weight_of(weighing(IGNORE, files=taken_in), found) == "high"
 
 
 def test_comment__is_not_about_a_model_that_is_taken_into_its_file() -> None:
@@ -63,4 +63,4 @@ def test_comment__is_not_about_a_model_that_is_taken_into_its_file() -> None:
     comments = compared([("scratch/a.sql", old, old.replace("scratch.a", "mart.a"))], WEIGHTS)
     found = risk(path="scratch/a.sql")
     assert weight_of(weighing(Policy(), comments=comments), found) == "none"
-    assert weight_of(weighing(Policy(), comments=comments, places=places(old)), found) == "high"
+    assert weight_of(weighing(Policy(), comments=comments, files=files(old)), found) == "high"
