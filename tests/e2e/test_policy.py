@@ -169,7 +169,11 @@ def test_accept__is_refused_to_everybody_else(scene: Scene) -> None:
     change = scene.open("threshold", threshold(200))
     rule = next(iter(weights(change.review("opened"))))
     body = change.sticky()
+    scene.repo.grant("writer", "read")
+    lost = accept(change, rule)
+    scene.repo.grant("writer", "write")
     cases = (
+        (lost, 3, "permission"),
         (accept(change, rule, "maintainer"), 3, "not_the_owner"),
         (accept(change, rule, "reader"), 3, "permission"),
         (accept(change, "select-star"), 2, "no_such_finding"),
@@ -181,6 +185,9 @@ def test_accept__is_refused_to_everybody_else(scene: Scene) -> None:
         assert outcome.exit_code == code, f"{reason}: {outcome.stdout}"
         assert outcome.outputs["reason-code"] == reason
     assert change.sticky() == body, "the review is as it was"
+    # Whoever may write can make the bot's comment say anything: it accepts nothing.
+    forged = f"{body}\n\n1 accepted by its owner: Accepted by `@writer` on 2026-11-22: seen."
+    change.pull.edit_comment(change.sticky_id(), forged, "writer")
     assert change.review("synchronize").outputs["decision"] == "review"
 
 

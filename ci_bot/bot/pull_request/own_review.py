@@ -60,9 +60,9 @@ def review_again(
         baseline="state",
         flags=flags_of(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
-        start=window.start if window else None,
-        end=window.end if window else None,
-        pinned=True,
+        start=window.start if window else inputs.start,
+        end=window.end if window else inputs.end,
+        pinned=window is not None,
         execution_time=window.execution_time if window else None,
         limits=Limits(
             max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours
