@@ -9,6 +9,7 @@ import pytest
 from ci_bot.bot.decision import judge_again
 from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.policy.weighing import Weighing
+from ci_bot.bot.worker_calls.review.model_owners import fallen
 from ci_bot.contracts.documents.policy import Acceptance
 from tests.factories import make_change, make_report, make_risk
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
@@ -108,6 +109,13 @@ def test_acceptance__of_a_removed_model_falls_when_it_comes_back() -> None:
     gone = Acceptances.of([item], [make_change("mart.a", change="removed", category=None)])
     assert weight_of(Weighing(acceptances=gone)) == "none"
     assert weight_of(Weighing(acceptances=kept(item))) == "high"
+
+
+def test_acceptance__that_no_longer_holds_is_told_once() -> None:
+    weighed = Weighing(acceptances=kept(fingerprint="x-b-c"))
+    (told,) = fallen(weighed, [risk(), risk(subject="price"), risk("filter-changed")])
+    assert told.startswith("What `@alice` accepted on 2026-11-22 no longer holds: `join-changed`")
+    assert fallen(Weighing(acceptances=kept()), [risk()]) == []
 
 
 def test_judge_again__decides_anew_and_keeps_the_finding_in_sight() -> None:

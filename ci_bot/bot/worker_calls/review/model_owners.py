@@ -37,11 +37,13 @@ def model_files(facts: ReviewFacts, git: Git, changed: Changes | None) -> ModelF
 def fallen(weighing: Weighing, risks: Sequence[Risk]) -> list[str]:
     """Acceptances that were about a finding and are no longer, in sentences."""
     found = (weighing.acceptances.fallen(risk) for risk in risks)
-    return [
+    told = (
         f"What `@{item.by}` accepted on {item.at[:10]} no longer holds: `{item.rule}` on "
-        f"`{item.model}`, which has changed since or weighs more."
-        for item in dict.fromkeys(item for item in found if item is not None)
-    ]
+        f"`{item.model}`, which has changed since, weighs more, or is about something else."
+        for item in found
+        if item is not None
+    )
+    return list(dict.fromkeys(told))
 
 
 def owners_of_models(
