@@ -89,6 +89,11 @@ def test_acceptance__covers_no_more_than_was_seen() -> None:
     assert weight_of(Weighing(acceptances=found), risk(severity="low")) == "none"
 
 
+def test_acceptance__of_a_blocker_that_somebody_has_written_anyway_is_none() -> None:
+    found = kept(acceptance(severity="blocker"))
+    assert weight_of(Weighing(acceptances=found), risk(severity="blocker")) == "blocker"
+
+
 def test_acceptance__of_what_always_counts_is_none() -> None:
     item = acceptance(rule="R12-code-on-load")
     assert weight_of(Weighing(acceptances=kept(item)), risk("R12-code-on-load")) == "high"
