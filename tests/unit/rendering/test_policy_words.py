@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.comment import reply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.comment.text import weights
 from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.contracts.documents.policy import ModelOwners, PolicyUsed, Weighed
 from ci_bot.contracts.documents.report import Report
 from tests.factories import HEAD, make_context, make_report, make_risk
+from tests.unit.policy.test_accepting import acceptance
 
 PLACE = ".sqlmesh-review.yaml line 4"
 
@@ -103,6 +105,13 @@ def test_comment__takes_nothing_of_a_reason_for_markup() -> None:
     assert "<!-- x" not in folded
     assert "`[a](http://x)`" in folded, "as code, which is no link"
     assert "`@everyone`" in folded
+
+
+def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
+    item = acceptance(reason="<!-- x --> @everyone")
+    text = reply.accepted(item, make_report(decision="go"), make_context(marker=None))
+    assert "`@alice` accepts `join-changed` on `mart.a`: `<!--` x `-->` `@everyone`" in text
+    assert "A review would say 🟢 Go now." in text
 
 
 def test_terminal__has_the_same() -> None:
