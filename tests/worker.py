@@ -17,10 +17,12 @@ from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.messages import Progress
+from ci_bot.contracts.messages import AcceptAnswer, AcceptRequest, Progress
 from ci_bot.machine import Machine, of_this_process
 from tests.projects import Shop
 
@@ -90,7 +92,7 @@ class Client:
         def act(bench: WorkerClient) -> Report:
             wanted = reviewing.ReviewOptions(
                 environment=environment,
-                owner=owner(OWNER),
+                owner=owner(OWNER, number=options.pop("number", None)),
                 commits=options.pop("commits", reviewing.Commits()),
                 **options,
             )
@@ -103,6 +105,17 @@ class Client:
 
         report: Report = self._with(act)
         return report
+
+    def accept(self, acceptance: Acceptance, number: int) -> list[Acceptance]:
+        """What the ledger holds for the pull request afterwards."""
+
+        def act(bench: WorkerClient) -> AcceptAnswer | Failure:
+            whose = owner(OWNER, number=number)
+            return bench.accept(bench.request(AcceptRequest, owner=whose, acceptance=acceptance))
+
+        answer: AcceptAnswer | Failure = self._with(act)
+        assert isinstance(answer, AcceptAnswer), answer
+        return answer.acceptances
 
     def apply(self, environment: str, **options: Any) -> ApplyDocument:
         document: ApplyDocument = self._with(

@@ -240,7 +240,10 @@ def _give_up(
         BotError: there is none, or the reason is one that no report can be written about.
     """
     from ci_bot.bot.pull_request import apply, cleanup, review
+    from ci_bot.bot.pull_request.acceptance import accept as accepting
 
+    if isinstance(chosen, job.Accept):
+        return accepting.give_up(error, publisher)
     if isinstance(chosen, job.Review):
         return review.give_up(error, chosen, settings, publisher)
     if isinstance(chosen, job.Apply):
@@ -311,10 +314,13 @@ def _dispatch(
 ) -> int:
     from ci_bot.bot.github.port import needed
     from ci_bot.bot.pull_request import apply, cleanup, review, sweep
+    from ci_bot.bot.pull_request.acceptance import accept as accepting
     from ci_bot.bot.pull_request.base import naming
 
-    if isinstance(chosen, job.Review | job.Apply | job.Cleanup | job.Sweep):
+    if isinstance(chosen, job.Review | job.Apply | job.Accept | job.Cleanup | job.Sweep):
         settings = naming.named(chosen, settings, publisher, client)
+    if isinstance(chosen, job.Accept):
+        return accepting.accept(chosen, settings, publisher, client, needed(github))
     if isinstance(chosen, job.Review):
         return review.review(chosen, settings, publisher, client, github)
     if isinstance(chosen, job.Cleanup):

@@ -32,6 +32,7 @@ from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import Window
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import GivenFlags
+from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument, SweepTarget
 from ci_bot.contracts.environment import (
@@ -172,6 +173,27 @@ class ScopesRequest(_Request):
     )
 
 
+class AcceptRequest(_Request):
+    """Write down that a model's owner accepts a finding. The bot has checked that he may."""
+
+    activity: Literal["accept"] = "accept"
+    acceptance: Acceptance
+
+    @model_validator(mode="after")
+    def _is_of_a_pull_request(self) -> Self:
+        if self.owner.pr_number is None:
+            raise ValueError("findings are accepted for a pull request")
+        return self
+
+
+class AcceptAnswer(Contract):
+    """What the ledger holds for the pull request now."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["accept"] = "accept"
+    acceptances: list[Acceptance]
+
+
 class _OfEnvironment(_Request):
     """What changes an environment: a pull request's, or, without one, a person's on a laptop."""
 
@@ -253,6 +275,7 @@ AnyRequest = (
     | BaseTestsRequest
     | ScanRequest
     | ScopesRequest
+    | AcceptRequest
     | ApplyRequest
     | CleanupRequest
     | ListRequest
@@ -287,6 +310,7 @@ AnyAnswer = (
     | BaseTests
     | ScanFacts
     | ScopesAnswer
+    | AcceptAnswer
     | ApplyDocument
     | CleanupDocument
     | EnvironmentList

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ci_bot.contracts.base import Contract
 from ci_bot.contracts.environment import UnfitName
 from ci_bot.contracts.messages import (
+    AcceptRequest,
     AnyRequest,
     ApplyRequest,
     BaseTestsRequest,
@@ -46,6 +47,7 @@ LoadingRequest = (
     ReviewRequest
     | BaseTestsRequest
     | ScopesRequest
+    | AcceptRequest
     | ApplyRequest
     | CleanupRequest
     | ListRequest
@@ -161,8 +163,8 @@ def perform(
     clock = Clock()
     if isinstance(request, ReviewRequest):
         return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))
-    if isinstance(request, BaseTestsRequest | ScopesRequest):
-        return without_state(request, clock, progress, before_spark)
+    if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest):
+        return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
         from ci_bot.worker.apply import applying
 
@@ -197,13 +199,17 @@ def perform(
     )
 
 
-def without_state(
-    request: BaseTestsRequest | ScopesRequest,
+def beside_the_plan(
+    request: BaseTestsRequest | ScopesRequest | AcceptRequest,
     clock: Clock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
 ) -> Contract:
-    """Answers a question about a project by itself."""
+    """Answers what needs no plan."""
+    if isinstance(request, AcceptRequest):
+        from ci_bot.worker.review import accepting
+
+        return accepting.accept(request, clock, before_spark)
     if isinstance(request, ScopesRequest):
         from ci_bot.worker.review import policy_scopes
 

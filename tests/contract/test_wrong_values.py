@@ -257,7 +257,7 @@ SWITCH = dict.fromkeys(["True", "yes", "1", NO_UTF8], "must be `true` or `false`
 INPUTS = {
     "project": {**ENTRY, "a\n\x1bb": "must be one line of printable characters"},
     "gateway": LINE,
-    "mode": words("auto", "review", "apply", "cleanup", "sweep"),
+    "mode": words("auto", "review", "apply", "accept", "cleanup", "sweep"),
     "environment-prefix": PREFIX,
     "baseline": words("auto", "state", "base-branch"),
     "requirements": LINE,

@@ -193,6 +193,27 @@ def test_permission__of_somebody_unknown_is_none_and_the_name_cannot_leave_its_p
     ]
 
 
+@pytest.mark.parametrize(("state", "expected"), [("active", True), ("pending", False)])
+def test_team__has_who_has_joined_it(
+    server: ScriptedServer, clock: Clock, state: str, expected: bool
+) -> None:
+    path = "/orgs/acme/teams/data/memberships/ada"
+    server.github.serve("GET", path, {"state": state, "role": "member"})
+    assert client(server, clock).in_team("acme/data", "ada") is expected
+
+
+def test_team__that_does_not_have_a_person_is_not_theirs_and_names_cannot_leave_their_place(
+    server: ScriptedServer, clock: Clock
+) -> None:
+    github = client(server, clock)
+    assert not github.in_team("acme/../y", "../?z=#")
+    assert asked(server) == ["GET /orgs/acme/teams/..%2Fy/memberships/..%2F%3Fz%3D%23"]
+    for team in ("../data", "acme/..", "acme/.", "acme", "acme/", "/data"):
+        assert not github.in_team(team, "ada")
+    assert not github.in_team("acme/data", "..")
+    assert len(asked(server)) == 1
+
+
 def test_pulls_for_sha__takes_open_ones_with_exactly_this_head(
     server: ScriptedServer, clock: Clock
 ) -> None:

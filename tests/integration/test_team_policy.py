@@ -20,6 +20,8 @@ from tests.worker import Client
 
 POLICY = "project/.sqlmesh-review.yaml"
 TOP = "project/models/top_customers.sql"
+SCRATCH = "project/models/scratch.sql"
+MODEL = "shop.top_customers"
 TOP_SQL = """\
 MODEL (
   name shop.top_customers,
@@ -185,6 +187,48 @@ def test_comment__that_a_pull_request_adds__is_a_finding(tmp_path: Path) -> None
     assert (report.decision, weight(report)) == ("review", "high")
     found = of(report, "policy-changed")
     assert [(risk.severity, risk.path, risk.line) for risk in found] == [("high", TOP, 6)] * 2
+
+
+def test_comment__in_a_file_that_another_model_moves_into__does_not_count(tmp_path: Path) -> None:
+    """Whoever may silence a scratch model takes a model of others to its file."""
+    made = repository(tmp_path)
+    made.commit({SCRATCH: top(100, comment=COMMENT).replace(MODEL, "shop.scratch")})
+    taken = top(200, comment=COMMENT)
+    report = review(made, {TOP: None, SCRATCH: taken})
+    assert (report.decision, weight(report)) == ("review", "high")
+    assert of(report, "filter-changed")[0].path == SCRATCH
+
+
+def owners(report: Report) -> dict[str, list[str]]:
+    return {item.model: item.logins for item in report.owners}
+
+
+CODEOWNERS = "* @lead\n/project/models/top* @alice\n/project/models/scratch* @mallory\n"
+
+
+def test_owners__are_those_of_the_base_commits_file(tmp_path: Path) -> None:
+    made = repository(tmp_path)
+    made.commit({"CODEOWNERS": CODEOWNERS, SCRATCH: top(100).replace(MODEL, "shop.scratch")})
+    report = review(made, {TOP: top(200), "CODEOWNERS": "* @mallory\n"})
+    assert owners(report) == {MODEL: ["alice"]}
+    assert report.owners[0].place == "CODEOWNERS line 2"
+    # The same model from a new file of a folder of one's own, and from a file that was there.
+    base = report.base_sha or ""
+    for place in ("project/models/scratch_too.sql", SCRATCH):
+        made.git("reset", "-q", "--hard", base)
+        report = review(made, {TOP: None, place: top(200)})
+        assert weight(report) == "high"
+        assert owners(report) == {}, place
+
+
+def test_owners__of_the_policy_count_wherever_the_file_is(tmp_path: Path) -> None:
+    made = repository(tmp_path, "owners:\n- {models: shop.top*, github: ['@alice']}\n")
+    made.commit({"CODEOWNERS": CODEOWNERS, SCRATCH: top(100).replace(MODEL, "shop.scratch")})
+    report = review(made, {TOP: None, SCRATCH: top(200)})
+    assert owners(report) == {MODEL: ["alice"]}
+    made.git("reset", "-q", "--hard", report.base_sha or "")
+    on_a_branch = review(made, {TOP: top(200)}, no_lighter="It is another branch.")
+    assert owners(on_a_branch) == {}
 
 
 def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Path) -> None:

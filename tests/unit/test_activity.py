@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from ci_bot.bot.trigger.event import (
 from ci_bot.bot.trigger.inputs import MODES, Inputs, Mode
 from ci_bot.bot.trigger.job import (
     REVIEWED_ACTIONS,
+    Accept,
     Activity,
     Apply,
     Cleanup,
@@ -230,6 +232,12 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         dispatch(comment_id="99"),
         Inputs(mode="cleanup", pr_number=7),
         Cleanup(number=7, merged=None, closed=None, comment_id=99, requested_by="grace"),
+    ),
+    (
+        "dispatch accept",
+        dispatch(comment_id="99"),
+        Inputs(mode="accept", pr_number=7),
+        Accept(number=7, comment_id=99),
     ),
     ("dispatch sweep", dispatch(), Inputs(mode="sweep"), Sweep()),
     # Comments.
@@ -477,3 +485,23 @@ def test_actor__is_who_asks_for_an_apply() -> None:
     assert chosen == Apply(
         number=7, requested_by="ada", command=comment_command.ApplyCommand(None, "known")
     )
+
+
+def test_choose__accept_is_asked_for_by_a_comment_only() -> None:
+    with pytest.raises(BadInput) as caught:
+        choose(dispatch(), Inputs(mode="accept", pr_number=7))
+    assert caught.value.reason_code == "bad_comment"
+    assert "/sqlmesh accept" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("base", "default", "expected"),
+    [("main", "main", True), ("release", "main", False), ("main", None, False)],
+)
+def test_choose__knows_whether_it_is_onto_the_default_branch(
+    base: str, default: str | None, expected: bool
+) -> None:
+    event = replace(pull("opened"), base_ref=base, default_branch=default)
+    activity = choose(event, Inputs())
+    assert isinstance(activity, Review)
+    assert activity.onto_default is expected

@@ -30,6 +30,7 @@ from tests.factories import HEAD, PLAN, make_context, make_marker
 from tests.unit.rendering.dom import LIVE, parse
 
 ME = "github-actions[bot]"
+ACCEPT = comment_command.AcceptCommand("join-changed", "mart.a", "one row per key")
 WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
 
 
@@ -205,9 +206,11 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
         # A plan changes nothing, so it runs where the credentials read only.
         (comment_command.Plan(), "review.yml", {"pr-number": "142"}),
         (comment_command.CleanupCommand(), "apply.yml", inputs("cleanup")),
+        # What is accepted, the other run reads in the comment itself.
+        (ACCEPT, "apply.yml", inputs("accept")),
     ],
 )
-def test_command__plan_and_cleanup_are_started_in_five(
+def test_command__plan_cleanup_and_accept_are_started_in_five(
     line: comment_command.CommandLine, workflow: str, sent: dict[str, str]
 ) -> None:
     github = Memory()
@@ -223,6 +226,7 @@ def test_command__plan_and_cleanup_are_started_in_five(
         comment_command.ApplyCommand(PLAN[:12]),
         comment_command.Plan(),
         comment_command.CleanupCommand(),
+        ACCEPT,
         comment_command.Status(),
         comment_command.Help(),
     ],
@@ -287,6 +291,33 @@ def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> N
     github.say(planned(key="another project"))
     assert give(github, comment_command.ApplyCommand(PLAN[:12])) == 0
     assert len(github.dispatched) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"fork": True}, "fork"),
+        ({"draft": True}, "draft"),
+        ({"open": False}, "closed"),
+        ({"mergeable": False}, "conflict"),
+    ],
+)
+def test_command__accept_is_refused_at_once_where_nothing_can_be_planned(
+    changes: dict[str, Any], reason: str
+) -> None:
+    github = Memory()
+    github.pull = replace(github.pull, **changes)
+    assert give(github, ACCEPT) == 3
+    assert github.dispatched == []
+    assert f"`{reason}`" in github.reply
+
+
+def test_command__accept_of_a_rule_that_is_none_names_its_neighbour() -> None:
+    github = Memory()
+    assert give(github, replace(ACCEPT, rule="join-changd")) == 2
+    assert github.dispatched == []
+    assert "There is no rule `join-changd`. (`unknown_rule`)" in github.reply
+    assert "`join-changed`" in github.reply
 
 
 def test_command__plan_of_a_fork_is_refused() -> None:

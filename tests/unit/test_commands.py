@@ -14,6 +14,7 @@ from ci_bot.bot.trigger.comment_command import (
     LONGEST_REASON,
     PREFIX,
     USAGE,
+    AcceptCommand,
     ApplyCommand,
     CleanupCommand,
     CommandLine,
@@ -50,6 +51,18 @@ PLAN = "9f3c21aa01bc"
         (f"/sqlmesh apply {PLAN} --override urgent", ApplyCommand(PLAN, "urgent")),
         (f"/sqlmesh apply {PLAN} --override=urgent", ApplyCommand(PLAN, "urgent")),
         (f'/sqlmesh apply {PLAN} --override "a\u202eb\x07c"', ApplyCommand(PLAN, "a b c")),
+        (
+            '/sqlmesh accept join-changed mart.a "one row a key"',
+            AcceptCommand("join-changed", "mart.a", "one row a key"),
+        ),
+        (
+            "/sqlmesh accept `R06-breaking-rebuild` `mart.a` fine\r\nmore",
+            AcceptCommand("R06-breaking-rebuild", "mart.a", "fine"),
+        ),
+        (
+            '/sqlmesh accept select-star "a b.c d" “x\u202ey”',
+            AcceptCommand("select-star", "a b.c d", "x y"),
+        ),
     ],
 )
 def test_parse_command__takes(body: str, command: CommandLine) -> None:
@@ -104,6 +117,14 @@ def test_parse_command__is_no_command(body: str) -> None:
         (f'apply {PLAN} --override a"b', "A quote is not closed"),
         (f'apply {PLAN} --override "a"b', "A quote is not closed"),
         (f'apply {PLAN} --override "{"r" * (LONGEST_REASON + 1)}"', "The reason is longer"),
+        ("accept", "takes a rule, a model and a reason in quotes"),
+        ("accept join-changed mart.a", "takes a rule, a model and a reason in quotes"),
+        ("accept join-changed mart.a it is fine", "takes a rule, a model and a reason in quotes"),
+        ('accept join_changed mart.a "x"', "letters, digits and hyphens"),
+        ('accept join-changed "" "x"', "needs the name of the model"),
+        ('accept join-changed mart.a ""', "needs a reason"),
+        ('accept join-changed mart.a "  \u200b "', "needs a reason"),
+        (f'accept a mart.a "{"r" * (LONGEST_REASON + 1)}"', "The reason is longer"),
         (f"help {'x' * LONGEST_LINE}", "The line is longer"),
     ],
 )
@@ -116,16 +137,27 @@ def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: 
 
 def test_parse_command__every_usage_line_is_a_command() -> None:
     lines = [
-        line.replace("<plan-id>", PLAN).translate(str.maketrans("", "", "[]")) for line in USAGE
+        line.replace("<plan-id>", PLAN)
+        .replace("<rule> <model>", "join-changed mart.a")
+        .translate(str.maketrans("", "", "[]"))
+        for line in USAGE
     ]
     parsed = [parse_command(line) for line in lines]
-    assert parsed == [Plan(), ApplyCommand(PLAN, "reason"), CleanupCommand(), Status(), Help()]
+    assert parsed == [
+        Plan(),
+        ApplyCommand(PLAN, "reason"),
+        AcceptCommand("join-changed", "mart.a", "reason"),
+        CleanupCommand(),
+        Status(),
+        Help(),
+    ]
 
 
 WORDS = st.sampled_from(
     [
         "plan",
         "apply",
+        "accept",
         "cleanup",
         "status",
         "help",
@@ -153,6 +185,11 @@ def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
             assert re.fullmatch(r"[0-9a-f]{8,64}", plan_id)
             assert override is None or override.isprintable()
             assert override is None or 0 < len(override) <= LONGEST_REASON
+        case AcceptCommand(rule, model, reason):
+            assert re.fullmatch(r"[A-Za-z0-9-]+", rule)
+            assert model.isprintable()
+            assert reason.isprintable()
+            assert 0 < len(reason) <= LONGEST_REASON
         case Help(problem):
             # Nothing of the comment comes back, so it cannot carry a mention or markup.
             assert problem is None or set(problem) <= set(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import Permission, PullRequest
-from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review
+from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review, unmet_to_accept
 from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan import Window
@@ -202,3 +202,24 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
         and (head == HEAD and plan_id != "f" * 12)
         and (decision != "no_go" or override is not None)
     )
+
+
+@pytest.mark.parametrize(
+    ("request_", "pull", "expected"),
+    [
+        (REQUEST, PULL, []),
+        (REQUEST, replace(PULL, open=False), ["closed"]),
+        (REQUEST, replace(PULL, fork=True), ["fork"]),
+        (REQUEST, replace(PULL, draft=True), ["draft"]),
+        (REQUEST, replace(PULL, mergeable=False), ["conflict"]),
+        (replace(REQUEST, permission="triage"), PULL, ["permission"]),
+        (replace(REQUEST, permission="none"), PULL, ["permission"]),
+        (replace(REQUEST, checked_out=(BASE, OTHER)), PULL, ["wrong_checkout"]),
+        (REQUEST, replace(PULL, head_sha=OTHER), ["wrong_checkout"]),
+    ],
+)
+def test_person__who_accepts_needs_what_an_apply_needs(
+    request_: Requester, pull: PullRequest, expected: list[str]
+) -> None:
+    against = unmet_to_accept(request_.by, request_.permission, pull, request_.checked_out)
+    assert [item.reason_code for item in against] == expected

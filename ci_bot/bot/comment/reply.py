@@ -9,6 +9,8 @@ from ci_bot.bot.comment.parts.blocks import tidy
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.templating import environment
 from ci_bot.contracts.documents.comment import Marker, Phase
+from ci_bot.contracts.documents.policy import Acceptance
+from ci_bot.contracts.documents.report import Report
 
 _PHASES: dict[Phase, str] = {
     "planning": "a plan is being made",
@@ -47,6 +49,18 @@ def refused(
 def usage(commands: Sequence[str], problem: str | None, context: CommentContext) -> str:
     """The commands; `problem` says what was wrong with a line that is none of them."""
     return _reply("help", context, problem=problem, usage="\n".join(commands))
+
+
+def accepted(acceptance: Acceptance, report: Report, context: CommentContext) -> str:
+    """What was accepted, where the comment goes on to show something else."""
+    summary = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`:"
+    return _reply(
+        "accepted",
+        context,
+        summary=summary,
+        reason=acceptance.reason,
+        decision=report.decision,
+    )
 
 
 def status(marker: Marker | None, context: CommentContext, *, comment_url: str | None) -> str:

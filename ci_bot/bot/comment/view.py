@@ -162,6 +162,12 @@ class ReviewView:
         return weights.set_aside(self.report.set_aside)
 
     @property
+    def may_accept(self) -> str:
+        """Who may accept the first heavy finding; "" where that is nobody."""
+        heavy = [risk for risk in self.risks if risk.severity == "high"]
+        return weights.may_accept(heavy, self.report.owners, self.context.command)
+
+    @property
     def policy(self) -> str:
         """Which policy counted; "" where there is none."""
         return weights.policy(self.report.policy)

@@ -12,7 +12,7 @@ from ci_bot.bot.decision.code_on_load import ChangedFile, code_that_runs_on_load
 from ci_bot.bot.decision.diffs import diff_risks
 from ci_bot.bot.decision.exits import exit_code
 from ci_bot.bot.decision.given import BotFacts, Limits
-from ci_bot.bot.decision.judge import Judgement, decide, judge
+from ci_bot.bot.decision.judge import Judgement, decide, judge, judge_again
 from ci_bot.bot.decision.rules.plan_rules import FAILURE_RISKS
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "exit_code",
     "in_one",
     "judge",
+    "judge_again",
 ]

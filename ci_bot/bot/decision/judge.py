@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
 from ci_bot.bot.decision.rules import PLAN_RULES
+from ci_bot.bot.policy.owning.accepting import Acceptances
+from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.contracts.documents.plan import Decision
-from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.documents.report import Report, ReviewFacts, Risk
 from ci_bot.contracts.rules import rule
 
 NOT_LISTED = rule("R10-not-listed")
@@ -75,7 +77,21 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
     return [*risks[:MOST_RISKS], more]
 
 
-def decide(risks: Sequence[Risk], facts: ReviewFacts) -> tuple[Decision, list[str]]:
+def judge_again(report: Report, acceptances: Acceptances) -> Report:
+    """The report after something of it was accepted: nothing else is judged anew."""
+    weighed = Weighing(acceptances=acceptances).weigh(report.risks)
+    decision, reasons = decide(weighed.counting, report)
+    return report.model_copy(
+        update={
+            "decision": decision,
+            "reasons": reasons,
+            "risks": list(weighed.counting),
+            "set_aside": ordered([*report.set_aside, *weighed.set_aside]),
+        }
+    )
+
+
+def decide(risks: Sequence[Risk], facts: ReviewFacts | Report) -> tuple[Decision, list[str]]:
     """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
     blockers = [item for item in risks if item.severity == "blocker"]
     if blockers:
@@ -93,7 +109,7 @@ def decide(risks: Sequence[Risk], facts: ReviewFacts) -> tuple[Decision, list[st
     return "go", ["No rule objects."]
 
 
-def nothing_changes(facts: ReviewFacts) -> bool:
+def nothing_changes(facts: ReviewFacts | Report) -> bool:
     """Whether the plan is empty: no models, no restatements, no new or gone statements."""
     return (
         not facts.changes

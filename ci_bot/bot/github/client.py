@@ -217,6 +217,22 @@ class GitHubClient:
         except NotFound:
             return "none"
 
+    def in_team(self, team: str, login: str) -> bool:
+        organization, _, name = team.partition("/")
+        if not all(part.strip(".") for part in (organization, name, login)):
+            return False  # a part of dots would lead to another place
+        organization, name, person = (quote(p, safe="") for p in (organization, name, login))
+        try:
+            return self._rest.one(
+                "GET",
+                f"/orgs/{organization}/teams/{name}/memberships/{person}",
+                answers.is_member,
+                f"read who is in {team}",
+                "organization members: read, which only the token of an App or a person has",
+            )
+        except NotFound:
+            return False
+
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
         self._rest.transport.call(
             "POST",

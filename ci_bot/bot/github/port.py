@@ -169,6 +169,9 @@ class GitHub(Protocol):
     def permission(self, login: str) -> Permission:
         """What a person may do in this repository."""
 
+    def in_team(self, team: str, login: str) -> bool:
+        """Whether a person is in a team (`organization/team`), as far as the token may see it."""
+
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
         """React to a comment; the same reaction twice is one."""
 

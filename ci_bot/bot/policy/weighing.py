@@ -20,6 +20,8 @@ from ci_bot.bot.policy.document import (
     SeverityEntry,
     StatementEntry,
 )
+from ci_bot.bot.policy.owning.accepting import Acceptances, accepted
+from ci_bot.bot.policy.owning.model_files import ModelFiles
 from ci_bot.bot.policy.policy import Matches, Policy, is_on_path, is_target, names_rule
 from ci_bot.bot.policy.protected import PROTECTED, UNWEIGHED
 from ci_bot.contracts.documents.plan import Severity
@@ -45,16 +47,18 @@ class Weighing:
         today: in UTC; the last day of an ignore is a day on which it holds.
         loosens: whether entries may make anything lighter. Not where the base is a branch that
             anybody can make.
-        moved: files with an old model in a new place, so that their path proves nothing.
+        files: which files prove nothing about their models.
         comments: of the models' files.
+        acceptances: of the models' owners.
     """
 
     policy: Policy = field(default_factory=Policy)
     matches: Matches = field(default_factory=Matches)
     today: date = date.min
     loosens: bool = True
-    moved: frozenset[str] = frozenset()
+    files: ModelFiles = field(default_factory=ModelFiles)
     comments: IgnoreComments = field(default_factory=IgnoreComments)
+    acceptances: Acceptances = field(default_factory=Acceptances)
 
     def weigh(self, risks: Iterable[Risk]) -> WeighedRisks:
         """Each finding with the weight that the policy gives it."""
@@ -77,7 +81,10 @@ class Weighing:
             told = self._ignored(risk) or self._allowed(risk) or self._commented(risk)
             if told is not None:
                 return risk.model_copy(update={"weighed": told})
-        return self._with_severity(risk)
+        found = self._with_severity(risk)
+        off = found.weighed is not None and found.weighed.by == "off"
+        item = self.acceptances.about(found) if self.loosens and not off else None
+        return found if item is None else accepted(found, item)
 
     def _ignored(self, risk: Risk) -> Weighed | None:
         for entry in self.policy.ignore:
@@ -104,7 +111,7 @@ class Weighing:
 
     def _commented(self, risk: Risk) -> Weighed | None:
         comment = self.comments.about(risk.rule, risk.path)
-        if comment is None:
+        if comment is None or not self.files.prove(risk.model, risk.path):
             return None
         return Weighed(
             by="comment",
@@ -135,7 +142,7 @@ class Weighing:
     def _surely(self, entry: ScopedEntry, risk: Risk) -> bool:
         if not self.matches.surely(entry, risk.model) or not is_on_path(entry, risk.path):
             return False
-        return not entry.paths or risk.path not in self.moved
+        return not entry.paths or self.files.prove(risk.model, risk.path)
 
 
 def _with(entry: SeverityEntry, risk: Risk) -> Risk:

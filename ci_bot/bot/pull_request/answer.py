@@ -5,7 +5,7 @@ What it asks for is done by another workflow, which this job starts on the defau
 by the review's, whose credentials read only, everything else by the apply's, which reads the
 comment again before it believes it.
 
-Requests, where nothing goes wrong: `help` 3, `status` 6, `plan` and `cleanup` 5, `apply` 7.
+Requests, where nothing goes wrong: `help` 3, `status` 6, `apply` 7, the others 5.
 Somebody without write access costs 3.
 """
 
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub, Permission, PullRequest, Reaction, may_write
-from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet
+from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_to_accept
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger import comment_command, job
 from ci_bot.bot.worker_calls.failures import failure_of
-from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BotError, Cancelled, Refused
+from ci_bot.contracts.rules import UnknownRule, rule
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Cancelled, Refused
 
 # The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
 APPLY, REVIEW = "apply.yml", "review.yml"
@@ -99,6 +100,8 @@ def _check(
         ]
         if against:
             raise _as_error(against)
+    if isinstance(line, comment_command.AcceptCommand):
+        _check_accept(line, activity.author, pull, permission)
     if isinstance(line, comment_command.Plan) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
         raise Refused(
@@ -114,6 +117,20 @@ def _check(
             hint="Reopen it; that plans it anew.",
             reason_code="closed",
         )
+
+
+def _check_accept(
+    line: comment_command.AcceptCommand, author: str, pull: PullRequest, permission: Permission
+) -> None:
+    try:
+        rule(line.rule)
+    except UnknownRule as error:
+        near = " or ".join(f"`{name}`" for name in error.near)
+        hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
+        raise BadInput(str(error), hint=hint, reason_code="unknown_rule") from None
+    against = unmet_to_accept(author, permission, pull, (pull.head_sha,))
+    if against:
+        raise _as_error(against)
 
 
 def _inputs(activity: job.Command) -> dict[str, str]:

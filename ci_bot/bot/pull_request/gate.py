@@ -56,6 +56,16 @@ def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> lis
     return found
 
 
+def unmet_to_accept(
+    by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...]
+) -> list[Unmet]:
+    """What stands against an acceptance, whosever the model is; empty where nothing does."""
+    found = [*_about_pull(pull), *_about_permission(by, permission, "an acceptance")]
+    if pull.head_sha not in checked_out:
+        found.append(_wrong_checkout())
+    return found
+
+
 def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
     found = []
     if not pull.open:
@@ -94,18 +104,21 @@ def _about_pull(pull: PullRequest) -> Sequence[Unmet]:
     return found
 
 
-def _about_person(requester: Requester) -> Sequence[Unmet]:
-    found = []
-    if not may_write(requester.permission):
-        found.append(
-            Unmet(
-                reason_code="permission",
-                message=f"@{requester.by} has {requester.permission} access, and an apply needs "
-                "write.",
-                hint="Ask somebody with write access to the repository.",
-            )
+def _about_permission(by: str, permission: Permission, what: str) -> list[Unmet]:
+    if may_write(permission):
+        return []
+    return [
+        Unmet(
+            reason_code="permission",
+            message=f"@{by} has {permission} access, and {what} needs write.",
+            hint="Ask somebody with write access to the repository.",
         )
-    elif requester.command.override and not may_maintain(requester.permission):
+    ]
+
+
+def _about_person(requester: Requester) -> Sequence[Unmet]:
+    found = _about_permission(requester.by, requester.permission, "an apply")
+    if not found and requester.command.override and not may_maintain(requester.permission):
         found.append(
             Unmet(
                 reason_code="override_permission",
@@ -129,13 +142,7 @@ def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequ
             )
         )
     elif pull.head_sha not in requester.checked_out:
-        found.append(
-            Unmet(
-                reason_code="wrong_checkout",
-                message="The workspace does not hold the merge commit of this pull request.",
-                hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
-            )
-        )
+        found.append(_wrong_checkout())
     asked = requester.command.plan_id
     if asked is not None and not matches(asked, plan):
         found.append(
@@ -149,6 +156,14 @@ def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequ
     if marker.decision == "no_go" and not requester.command.override:
         found.append(_no_go("The decision on this plan is No-Go.", plan))
     return found
+
+
+def _wrong_checkout() -> Unmet:
+    return Unmet(
+        reason_code="wrong_checkout",
+        message="The workspace does not hold the merge commit of this pull request.",
+        hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
+    )
 
 
 def unmet_by_review(requester: Requester, own: Report, marker: Marker) -> list[Unmet]:

@@ -45,14 +45,14 @@ def review_again(
     client: WorkerClient,
     *,
     pull: PullRequest,
-    marker: Marker,
+    marker: Marker | None,
 ) -> Report:
     """Reviews what is checked out against prod's state; the comment's dates are only requested.
 
     Raises:
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
-    inputs, window = settings.inputs, marker.window
+    inputs, window = settings.inputs, marker.window if marker else None
     options = reviewing.ReviewOptions(
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
@@ -60,9 +60,9 @@ def review_again(
         baseline="state",
         flags=flags_of(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
-        start=window.start if window else None,
-        end=window.end if window else None,
-        pinned=True,
+        start=window.start if window else inputs.start,
+        end=window.end if window else inputs.end,
+        pinned=window is not None,
         execution_time=window.execution_time if window else None,
         limits=Limits(
             max_intervals=inputs.max_intervals, max_executor_hours=inputs.max_executor_hours

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.trigger.comment_command import ApplyCommand, CleanupCommand, parse_command
+from ci_bot.bot.trigger.comment_command import (
+    AcceptCommand,
+    ApplyCommand,
+    CleanupCommand,
+    parse_command,
+)
 from ci_bot.errors import Refused
 
-ReadRequest = TypeVar("ReadRequest", ApplyCommand, CleanupCommand)
+ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand)
 
 
 def read_command(

@@ -4,6 +4,7 @@ The grammar, on the comment's first line and nowhere else:
 
     /sqlmesh plan
     /sqlmesh apply <plan-id> [--override "reason"]
+    /sqlmesh accept <rule> <model> "reason"
     /sqlmesh cleanup
     /sqlmesh status
     /sqlmesh help
@@ -16,6 +17,7 @@ below the first are free text for people.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +25,8 @@ PREFIX = "/sqlmesh"
 LONGEST_LINE = 1_000
 LONGEST_REASON = 300
 
+_RULE = re.compile(r"[A-Za-z0-9-]{1,100}")
+_ACCEPTED = 3  # words after the verb
 _PLAN_ID = re.compile(r"[0-9a-f]{8,64}")
 # A word, or text in double quotes; phones turn the straight quotes into typographic ones.
 _TOKEN = re.compile(r'[ \t]*(?:["“”](?P<quoted>[^"“”]*)["“”]|(?P<word>[^\s"“”]+))(?=[ \t]|\Z)')
@@ -49,6 +53,16 @@ class ApplyCommand:
 
 
 @dataclass(frozen=True)
+class AcceptCommand:
+    """Accept the findings of a rule on a model, as its owner, for a reason."""
+
+    rule: str
+    model: str
+    reason: str
+    verb: Literal["accept"] = "accept"
+
+
+@dataclass(frozen=True)
 class CleanupCommand:
     """Remove this pull request's environment."""
 
@@ -70,11 +84,12 @@ class Help:
     verb: Literal["help"] = "help"
 
 
-CommandLine = Plan | ApplyCommand | CleanupCommand | Status | Help
+CommandLine = Plan | ApplyCommand | AcceptCommand | CleanupCommand | Status | Help
 
 USAGE = (
     "/sqlmesh plan",
     '/sqlmesh apply <plan-id> [--override "reason"]',
+    '/sqlmesh accept <rule> <model> "reason"',
     "/sqlmesh cleanup",
     "/sqlmesh status",
     "/sqlmesh help",
@@ -98,8 +113,8 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
     if not tokens:
         return Help()
     verb, *rest = tokens
-    if verb == "apply":
-        return _apply(rest)
+    if verb in _WITH_ARGUMENTS:
+        return _WITH_ARGUMENTS[verb](rest)
     simple: dict[str, CommandLine] = {
         "plan": Plan(),
         "cleanup": CleanupCommand(),
@@ -143,6 +158,27 @@ def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one ret
     if plan_id is None:
         return Help("`/sqlmesh apply` needs the id of the plan, as the report shows it.")
     return ApplyCommand(plan_id, override)
+
+
+def _accept(tokens: list[str]) -> AcceptCommand | Help:
+    if len(tokens) != _ACCEPTED:
+        return Help("`/sqlmesh accept` takes a rule, a model and a reason in quotes.")
+    rule, model, reason = tokens[0].strip("`"), tokens[1].strip("`"), _visible(tokens[2])
+    if not _RULE.fullmatch(rule):
+        return Help("The id of a rule is made of letters, digits and hyphens, as reports show it.")
+    if not model or not model.isprintable():
+        return Help("`/sqlmesh accept` needs the name of the model, as reports show it.")
+    if not reason:
+        return Help('`/sqlmesh accept` needs a reason: `"why"`.')
+    if len(reason) > LONGEST_REASON:
+        return Help(f"The reason is longer than {LONGEST_REASON} characters.")
+    return AcceptCommand(rule, model, reason)
+
+
+_WITH_ARGUMENTS: dict[str, Callable[[list[str]], CommandLine]] = {
+    "apply": _apply,
+    "accept": _accept,
+}
 
 
 def _visible(text: str) -> str:

@@ -18,8 +18,8 @@ from ci_bot.bot.values import FailOn
 from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.errors import BadInput
 
-Mode = Literal["auto", "review", "apply", "cleanup", "sweep"]
-MODES: tuple[Mode, ...] = ("auto", "review", "apply", "cleanup", "sweep")
+Mode = Literal["auto", "review", "apply", "accept", "cleanup", "sweep"]
+MODES: tuple[Mode, ...] = ("auto", "review", "apply", "accept", "cleanup", "sweep")
 BaselineInput = Literal["auto", "state", "base-branch"]
 ReclaimInput = Literal["auto", "never", "always"]
 

@@ -9,10 +9,11 @@ The rules, one after the other:
   else, whatever `mode` says.
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
   the base repository's secrets; `pull_request` is the trigger that is safe.
-- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, cleanup
-  or sweep instead. Only sweep needs no number. A **review** has a workflow of its own, where `mode`
-  is written in the file: whoever starts a workflow that applies may not turn it into a review,
-  which would run with the credentials of an apply.
+- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, accept,
+  cleanup or sweep instead. Only sweep needs no number, and only accept needs a comment. A
+  **review** has a workflow of its own, where `mode` is written in the file: whoever starts a
+  workflow that applies may not turn it into a review, which would run with the credentials of an
+  apply.
 - `issue_comment` created on a pull request, by a person, whose first line is a command:
   **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
   On a closed pull request only `cleanup` is served, to finish what was left over.
@@ -97,6 +98,14 @@ class Apply:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Accept:
+    """Write down that the owner of a model accepts a finding: what, and who, the comment says."""
+
+    number: int
+    comment_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cleanup:
     """Remove the environment of a pull request. None means: ask GitHub.
 
@@ -156,7 +165,7 @@ class Skip:
     reason: str
 
 
-Activity = Review | Apply | Cleanup | Sweep | Command | PostForkReport | Skip
+Activity = Review | Apply | Accept | Cleanup | Sweep | Command | PostForkReport | Skip
 
 
 def choose(  # noqa: PLR0911 - one return per event
@@ -261,6 +270,14 @@ def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
                 reason_code="review_beside_writer",
             )
         return Review(number=number)
+    if inputs.mode == "accept":
+        if comment_id is None:
+            raise BadInput(
+                "No comment is named, and findings are accepted by a comment of their owner only.",
+                hint='Write `/sqlmesh accept <rule> <model> "reason"` on the pull request.',
+                reason_code="bad_comment",
+            )
+        return Accept(number=number, comment_id=comment_id)
     if inputs.mode == "cleanup":
         return Cleanup(
             number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
@@ -331,7 +348,7 @@ def _fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
             f"`mode: {mode}` cannot be done on `{trigger}`.",
             hint=(
                 f"On `{trigger}` use `mode: {'` or `'.join(sorted(allowed))}`; "
-                "review, apply, cleanup and sweep all run on `workflow_dispatch`."
+                "review, apply, accept, cleanup and sweep all run on `workflow_dispatch`."
             ),
             reason_code="mode_mismatch",
         )

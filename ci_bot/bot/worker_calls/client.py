@@ -43,6 +43,8 @@ from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
+    AcceptAnswer,
+    AcceptRequest,
     AnyRequest,
     ApplyRequest,
     BaseTestsRequest,
@@ -270,6 +272,9 @@ class WorkerClient:
 
     def scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
         return self._ask(request, ScopesAnswer)
+
+    def accept(self, request: AcceptRequest) -> AcceptAnswer | Failure:
+        return self._ask(request, AcceptAnswer)
 
     def apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
         return self._ask(request, ApplyDocument)

@@ -47,6 +47,10 @@ class Change(Contract):
     path: FilePath | None = Field(description="File, relative to the repository's root.")
     owner: Name | None = None
     tags: list[Name] = Field(default_factory=list)
+    fingerprint: Name | None = Field(
+        default=None,
+        description="Of the model and of the data that it reads; null where it is removed.",
+    )
     diff: Text | None = Field(default=None, description="Unified diff of the definition.")
     columns: list[ColumnChange] = Field(default_factory=list)
     readers: list[Name] = Field(

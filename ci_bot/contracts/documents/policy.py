@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ci_bot.contracts.base import Contract, Count, FilePath, Line, Name, Sha, Timestamp
+from ci_bot.contracts.base import Contract, Count, FilePath, Line, Name, Sha, Text, Timestamp
 from ci_bot.contracts.documents.plan import Severity
 
 CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A day in UTC.")]
@@ -24,6 +24,34 @@ class Weighed(Contract):
     until: CalendarDay | None = Field(default=None, description="The last day of an ignore.")
     who: Name | None = Field(default=None, description="Who accepted it.")
     at: Timestamp | None = Field(default=None, description="When it was accepted.")
+
+
+class Acceptance(Contract):
+    """A model's owner accepts the findings of a rule on it, as it is now.
+
+    It is kept in the ledger, which only the accounts of apply and cleanup can write.
+    """
+
+    rule: Name
+    model: Name
+    fingerprint: Name = Field(description="Of the model; with another one it does not hold.")
+    severity: Severity = Field(description="What was accepted; a heavier finding is not.")
+    subjects: list[Text] = Field(
+        description='What the accepted findings are about; "" where that is the model as a whole.'
+    )
+    by: Name
+    at: Timestamp
+    reason: Line
+    comment_id: Count
+
+
+class ModelOwners(Contract):
+    """Who may accept the findings on a model."""
+
+    model: Name
+    logins: list[Name]
+    teams: list[Name]
+    place: Line = Field(description="File and line of the base commit that say so.")
 
 
 class PolicyUsed(Contract):

@@ -37,7 +37,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
-from ci_bot.contracts.documents.policy import PolicyUsed, Weighed
+from ci_bot.contracts.documents.policy import Acceptance, ModelOwners, PolicyUsed, Weighed
 from ci_bot.contracts.policy.scopes import ScopedModels
 
 Baseline = Literal["state", "base-branch", "empty"]
@@ -106,6 +106,9 @@ class ReviewFacts(Contract):
     scoped: list[ScopedModels] = Field(
         default_factory=list, description="The models of each scope that was asked for, in order."
     )
+    acceptances: list[Acceptance] = Field(
+        default_factory=list, description="What the ledger holds for this pull request."
+    )
 
 
 class Report(Contract):
@@ -139,6 +142,9 @@ class Report(Contract):
     )
     policy: PolicyUsed | None = Field(
         default=None, description="The team's policy; null where there is none."
+    )
+    owners: list[ModelOwners] = Field(
+        default_factory=list, description="Of models with findings, where somebody owns them."
     )
     checks: Checks
     cost: Cost

@@ -72,6 +72,7 @@ def changes(
                 path=path,
                 owner=snapshot.node.owner,
                 tags=sorted(snapshot.node.tags),
+                fingerprint=fingerprint(snapshot),
                 diff=_diff(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 from_base=is_from_base(snapshot.name, kind, path),
@@ -99,6 +100,12 @@ def changes(
             )
         )
     return found
+
+
+def fingerprint(snapshot: Snapshot) -> str:
+    """What a model is and what data it reads. What its parents say of themselves is left out."""
+    found = snapshot.fingerprint
+    return "-".join((found.data_hash, found.metadata_hash, found.parent_data_hash))
 
 
 def _diff(planned: Planned, snapshot: Snapshot, kind: ChangeType) -> str | None:

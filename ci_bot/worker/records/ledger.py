@@ -6,6 +6,7 @@ tables but no environment record in SQLMesh's state; then only this row knows wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from pydantic import ConfigDict, Field
 from sqlglot import exp
 
 from ci_bot.contracts.base import Contract, Count, Name, Timestamp
+from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.worker.warehouse.catalog import Catalog, Relation
 
 SCHEMA = "sqlmesh_ci_bot"
@@ -93,9 +95,11 @@ class Ledger:
         self._adapter = adapter
         self._environments = exp.table_("_environments", db=SCHEMA)
         self._runs = exp.table_("_runs", db=SCHEMA)
+        self._acceptances = exp.table_("_acceptances", db=SCHEMA)
         text = exp.DataType.build("text")
         self._environment_columns = {"name": text, "owner": text, "phase": text, "document": text}
         self._run_columns = {"model": text, "at": text, "document": text}
+        self._acceptance_columns = {"about": text, "item": text, "at": text, "document": text}
 
     def exists(self) -> bool:
         """Whether any run of ours has recorded anything in this state database."""
@@ -103,13 +107,17 @@ class Ledger:
 
     def prepare(self) -> None:
         """Creates the ledger's schema and tables where they are not there yet."""
-        if self.exists() and self._adapter.table_exists(self._runs):
-            return
-        self._adapter.create_schema(SCHEMA)
-        self._adapter.create_state_table(
-            self._environments, self._environment_columns, primary_key=("name",)
-        )
-        self._adapter.create_state_table(self._runs, self._run_columns)
+        tables = {
+            self._environments: (self._environment_columns, ("name",)),
+            self._runs: (self._run_columns, None),
+            self._acceptances: (self._acceptance_columns, None),
+        }
+        missing = [table for table in tables if not self._adapter.table_exists(table)]
+        if missing:
+            self._adapter.create_schema(SCHEMA)
+        for table in missing:
+            columns, key = tables[table]
+            self._adapter.create_state_table(table, columns, primary_key=key)
 
     def get(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
         """The row of an environment, None where there is none.
@@ -211,6 +219,48 @@ class Ledger:
             target_columns_to_types=self._run_columns,
             track_rows_processed=False,
         )
+
+    def acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
+        """What was accepted in a pull request, oldest first."""
+        if not self._adapter.table_exists(self._acceptances):
+            return []
+        query = (
+            exp.select("document")
+            .from_(self._acceptances)
+            .where(exp.column("about").eq(_about(repository, pull_request)))
+            .order_by(exp.column("at", quoted=True))
+        )
+        return [Acceptance.model_validate_json(row[0]) for row in self._adapter.fetchall(query)]
+
+    def accept(
+        self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
+    ) -> None:
+        """Writes an acceptance, in the place of an earlier one of the same rule on the model."""
+        import pandas as pd
+
+        about, key = _about(repository, pull_request), json.dumps([item.rule, item.model])
+        with self._adapter.transaction():
+            self._adapter.delete_from(
+                self._acceptances,
+                exp.or_(
+                    exp.and_(
+                        exp.column("about").eq(about),
+                        exp.column("item").eq(exp.Literal.string(key)),
+                    ),
+                    exp.column("at", quoted=True) < exp.Literal.string(forget_before),
+                ),
+            )
+            row = {"about": about.this, "item": key, "at": item.at, "document": item.to_json()}
+            self._adapter.insert_append(
+                self._acceptances,
+                pd.DataFrame([row]),
+                target_columns_to_types=self._acceptance_columns,
+                track_rows_processed=False,
+            )
+
+
+def _about(repository: str, pull_request: int) -> exp.Literal:
+    return exp.Literal.string(f"{repository}#{pull_request}")
 
 
 def ledger_objects(

@@ -12,6 +12,7 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
+from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
@@ -126,6 +127,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         timings=dict(clock.phases),
         base_failures=list(opened.base_failures),
         scoped=scoped,
+        acceptances=facts.acceptances(),
         **described,
     )
 
@@ -329,6 +331,13 @@ class _Facts:
             f"{self.request.environment} exists: {different} of its views would change and {gone} "
             "would be removed."
         )
+
+    def acceptances(self) -> list[Acceptance]:
+        """What owners have accepted in this pull request; without prod's state nobody knows."""
+        owner = self.request.owner
+        if self.opened.baseline != "state" or owner.pr_number is None:
+            return []
+        return self._ledger.acceptances(owner.name, owner.pr_number)
 
     def notes(self) -> list[str]:
         notes = [*self.settings.notes, *(self.planned.notes if self.planned else ())]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.policy.comments import IgnoreComments, compared
+from ci_bot.bot.policy.owning.model_files import ModelFiles
 from ci_bot.bot.policy.policy import Matches, Policy
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.contracts.documents.plan import StatementEffect
@@ -166,7 +167,10 @@ def test_ignore__of_files_is_about_files_that_were_there(
     path: str | None, moved: tuple[str, ...], expected: str
 ) -> None:
     text = "ignore:\n- {rule: join-changed, paths: scratch/*, reason: x, until: 2026-12-01}\n"
-    assert weight_of(weighing(text, moved=frozenset(moved)), risk(path=path)) == expected
+    assert (
+        weight_of(weighing(text, files=ModelFiles(new=frozenset(moved))), risk(path=path))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(

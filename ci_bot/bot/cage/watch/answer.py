@@ -22,6 +22,7 @@ from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.documents.sweep import EnvironmentList, SweepDocument
 from ci_bot.contracts.messages import (
     ANSWER,
+    AcceptAnswer,
     AnyAnswer,
     AnyRequest,
     ApplyRequest,
@@ -38,6 +39,10 @@ WorkerRequest = AnyRequest
 WorkerAnswer = AnyAnswer
 
 AnswerWithReason = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
+
+_WITHOUT_FAILURE = (
+    ScanFacts | BaseTests | ScopesAnswer | AcceptAnswer | EnvironmentList | DoctorDocument
+)
 
 # Memory, not meaning: a list of a million empty records is small as text and huge as objects.
 MOST_OBJECTS = 250_000
@@ -71,7 +76,7 @@ def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
     if isinstance(answer, SweepDocument):
         cleanups = [_with_known_reason(document) for document in answer.cleanups]
         return answer.model_copy(update={"cleanups": cleanups})
-    if isinstance(answer, ScanFacts | BaseTests | ScopesAnswer | EnvironmentList | DoctorDocument):
+    if isinstance(answer, _WITHOUT_FAILURE):
         return answer
     return _with_known_reason(answer)
 
@@ -131,10 +136,7 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
     if isinstance(answer, SweepDocument) and isinstance(request, SweepRequest):
         _check_sweep(answer, request)
         return
-    if isinstance(
-        answer,
-        ScanFacts | BaseTests | ScopesAnswer | EnvironmentList | SweepDocument | DoctorDocument,
-    ):
+    if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
         return  # about no environment in particular, and there is nothing in it to be believed
     if (
         isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest)
@@ -192,6 +194,7 @@ _FIELDS = frozenset(
         BaseTests,
         ScanFacts,
         ScopesAnswer,
+        AcceptAnswer,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ci_bot.bot.comment.text import words
-from ci_bot.contracts.documents.policy import PolicyUsed, Weighed
+from ci_bot.contracts.documents.policy import ModelOwners, PolicyUsed, Weighed
 from ci_bot.contracts.documents.report import Risk
 
 _ASIDE = (
@@ -42,6 +42,20 @@ def set_aside(risks: Sequence[Risk]) -> str:
     """How many findings took no part in the decision, and why; "" where there is none."""
     found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
     return ", ".join(f"{words.number(found[by])} {told}" for by, told in _ASIDE if found[by])
+
+
+def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:
+    """Who may accept the first of these findings, and how; "" where nobody owns its model."""
+    known = {item.model: item for item in owners}
+    for risk in risks:
+        found = known.get(risk.model or "")
+        if found is not None:
+            names = " or ".join(f"`@{name}`" for name in (*found.logins, *found.teams))
+            return (
+                f"{names} may accept it, as an owner: "
+                f'`{command} accept {risk.rule} {risk.model} "reason"`'
+            )
+    return ""
 
 
 def policy(used: PolicyUsed | None) -> str:

@@ -76,6 +76,11 @@ def permission(data: Any) -> Permission:
     return _ROLES.get(maybe(data, "role_name", str) or "", basic)
 
 
+def is_member(data: Any) -> bool:
+    """Whether a membership of a team holds; one that was only offered does not."""
+    return need(data, "state", str) == "active"
+
+
 def entries(data: Any, path: str | None = None) -> list[Any]:
     """The list that an answer is, or that it holds at `path`."""
     if path is not None:

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 MOST_BYTES = 3 * 1024 * 1024  # GitHub loads no larger one
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
-_PARTS = re.compile(r"(?P<deep>\*\*/|/\*\*)|(?P<many>\*+)|(?P<one>\?)|\\(?P<quoted>.)|(?P<plain>.)")
+_PARTS = re.compile(
+    r"(?P<between>/\*\*/)|(?P<deep>\*\*/)|(?P<below>/\*\*)|(?P<many>\*+)|(?P<one>\?)"
+    r"|\\(?P<quoted>.)|(?P<plain>.)"
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,12 @@ def _expression(pattern: str) -> str:
     folder = pattern.endswith("/")
     parts = []
     for found in _PARTS.finditer(inner):
-        if found["deep"]:
-            parts.append("(?:.*/)?" if found["deep"] == "**/" else "/.*")
+        if found["between"]:
+            parts.append("/(?:.*/)?")
+        elif found["deep"]:
+            parts.append("(?:.*/)?")
+        elif found["below"]:
+            parts.append("/.*")
         elif found["many"]:
             parts.append("[^/]*")
         elif found["one"]:

@@ -13,9 +13,11 @@ from ci_bot.bot.worker_calls.prefix import prefix_of, told
 from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.errors import BadInput
 
+_OfAnEnvironment = job.Review | job.Apply | job.Accept | job.Cleanup | job.Sweep
+
 
 def named(
-    chosen: job.Review | job.Apply | job.Cleanup | job.Sweep,
+    chosen: _OfAnEnvironment,
     settings: Settings,
     publisher: Publisher,
     client: WorkerClient,
@@ -41,9 +43,7 @@ def named(
     return settings
 
 
-def _base(
-    chosen: job.Review | job.Apply | job.Cleanup | job.Sweep, client: WorkerClient
-) -> str | None:
+def _base(chosen: _OfAnEnvironment, client: WorkerClient) -> str | None:
     """The base branch's commit in the checkout, None where there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
@@ -55,7 +55,7 @@ def _base(
         head, parents = client.git.head(), checked_out(client)
     except BadInput:
         return None
-    if isinstance(chosen, job.Review | job.Apply):
+    if isinstance(chosen, job.Review | job.Apply | job.Accept):
         return parents[0] if parents else None
     merged_here = len(parents) > 1 and parents[1] == getattr(chosen, "head_sha", None)
     return parents[0] if merged_here and client.git.has(parents[0]) else head

@@ -67,7 +67,7 @@ def both_sides(git: Git, changed: Changes) -> Iterator[TwoTexts]:
     """The changed SQL files that may have a comment for the review."""
     for file in changed.contents(git, lambda item: is_sql(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
-            yield file.path, _text(file.before), _text(file.after)
+            yield file.path, text_of(file.before), text_of(file.after)
 
 
 def as_they_are(git: Git, commit: str, paths: Sequence[str]) -> Iterator[TwoTexts]:
@@ -78,8 +78,9 @@ def as_they_are(git: Git, commit: str, paths: Sequence[str]) -> Iterator[TwoText
         for path in paths:
             content = read(path)
             if content is not None and _MARK in content:
-                yield path, _text(content), _text(content)
+                yield path, text_of(content), text_of(content)
 
 
-def _text(content: bytes | None) -> str | None:
+def text_of(content: bytes | None) -> str | None:
+    """A file's content as text; what is no UTF-8 is replaced."""
     return None if content is None else content.decode("utf-8", "replace")

@@ -18,11 +18,13 @@ from ci_bot.bot.decision import (
     in_one,
     judge,
 )
+from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.refusals import bad_input
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
+from ci_bot.bot.worker_calls.review.model_owners import fallen, owners_of_models
 from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
 from ci_bot.bot.worker_calls.review.team_policy import (
     TeamPolicy,
@@ -43,7 +45,8 @@ from ci_bot.contracts.documents.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
+from ci_bot.contracts.documents.policy import ModelOwners
+from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts, Risk
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
 from ci_bot.errors import BotError, Cancelled, TimedOut
@@ -159,9 +162,29 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     )
     report = _report(
         facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
-    ).model_copy(update={"policy": used(team, weighing, facts)})
+    )
+    report = report.model_copy(
+        update={
+            "policy": used(team, weighing, facts),
+            "owners": _owners(team, weighing, client, facts, report.risks),
+            "notes": [*report.notes, *fallen(weighing, report.risks)],
+        }
+    )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
     return client.redactor.document(report)
+
+
+def _owners(
+    team: TeamPolicy,
+    weighing: Weighing,
+    client: WorkerClient,
+    facts: ReviewFacts,
+    risks: Sequence[Risk],
+) -> list[ModelOwners]:
+    """Nobody, where the base is none whose policy counts."""
+    if team.commit is None or team.no_lighter is not None:
+        return []
+    return owners_of_models(weighing, client.git, team.commit, facts.changes, risks)
 
 
 def _team_policy(

@@ -17,10 +17,12 @@ from ci_bot.bot.decision import Limits
 from ci_bot.bot.policy.comments import IgnoreComments, compared, why_not
 from ci_bot.bot.policy.comparing import PolicyChange, changes
 from ci_bot.bot.policy.known_rules import known_rules
+from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.policy.policy import Matches, Policy, scope_key
 from ci_bot.bot.policy.policy_file import UnfitPolicy, unfit
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.bot.worker_calls.review.changed_files import Changes
+from ci_bot.bot.worker_calls.review.model_owners import model_files
 from ci_bot.bot.worker_calls.review.policy_files import (
     as_they_are,
     both_sides,
@@ -80,15 +82,14 @@ class TeamPolicy:
         """What weighs the findings of a review."""
         own = self.policy.scopes()
         answers = facts.scoped[: len(own)]
-        new = {change.path for change in facts.changes if change.change == "added"}
-        files = changed.files if changed is not None else ()
         return Weighing(
             policy=self.policy,
             matches=Matches.of(own, answers),
             today=self.today,
             loosens=self.no_lighter is None,
-            moved=frozenset(f.path for f in files if f.before is None and f.path not in new),
+            files=model_files(facts, git, changed),
             comments=self._comments(facts, git, changed),
+            acceptances=Acceptances.of(facts.acceptances, facts.changes),
         )
 
     def _comments(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> IgnoreComments:

@@ -1,0 +1,1 @@
+"""An owner accepts a finding on a model."""

@@ -1,0 +1,192 @@
+"""Who may accept what: checked before anything is loaded, and again by the run's own review."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from ci_bot.bot.github.port import Comment, Permission
+from ci_bot.bot.policy.owning.owners import Ownership
+from ci_bot.bot.pull_request.acceptance import accept, conditions
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.comment_command import AcceptCommand
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.policy import ModelOwners
+from ci_bot.errors import BotError
+from tests.factories import HEAD, make_change, make_report, make_risk
+from tests.unit.test_command_activity import ACCEPT, Memory, desk_of
+
+MERGE, BASE, OTHER = "c" * 40, "b" * 40, "d" * 40
+LINE = '/sqlmesh accept join-changed mart.a "one row per key"'
+
+
+def comment(body: str = LINE, *, number: int = 142, updated: str = "10:00") -> Comment:
+    return Comment(
+        id=99,
+        number=number,
+        body=body,
+        author="ada",
+        author_type="User",
+        created_at="2026-11-22T10:00:00Z",
+        updated_at=f"2026-11-22T{updated}:00Z",
+        url="",
+    )
+
+
+@dataclass
+class GitHub(Memory):
+    asked: Comment = field(default_factory=comment)
+    members: tuple[tuple[str, str], ...] = ()
+
+    def get_comment(self, comment_id: int) -> Comment:
+        self._call("get_comment")
+        return self.asked
+
+    def in_team(self, team: str, login: str) -> bool:
+        self._call("in_team")
+        return (team, login) in self.members
+
+
+class Checkout:
+    """The part of a client that is asked before anything is loaded."""
+
+    def __init__(self, head: str = MERGE, parents: tuple[str, ...] = (BASE, HEAD)) -> None:
+        self.git = self
+        self._head, self._parents = head, parents
+
+    def head(self) -> str:
+        return self._head
+
+    def parents(self, commit: str) -> list[str]:
+        return list(self._parents)
+
+
+def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
+    publisher: Any = desk_of(github)
+    client: Any = checkout or Checkout()
+    activity = job.Accept(number=142, comment_id=99)
+    with pytest.raises(BotError) as caught:
+        accept.accept(activity, publisher.settings, publisher, client, github)
+    return caught.value
+
+
+def github(**pull: Any) -> GitHub:
+    found = GitHub()
+    found.pull = replace(found.pull, merge_sha=MERGE, default_branch="main", **pull)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (comment(updated="10:07"), "bad_comment"),
+        (comment(number=7), "bad_comment"),
+        (comment("/sqlmesh apply 0123456789ab"), "bad_comment"),
+        (comment("> " + LINE), "bad_comment"),
+        (comment(LINE.removesuffix(' "one row per key"')), "bad_comment"),
+    ],
+    ids=["edited", "of another pull request", "another command", "a quotation", "no reason"],
+)
+def test_accept__goes_by_the_unedited_comment_alone(asked: Comment, reason: str) -> None:
+    found = github()
+    found.asked = asked
+    error = refused(found)
+    assert (error.reason_code, error.exit_code) == (reason, 3)
+
+
+@pytest.mark.parametrize(
+    ("role", "pull", "checkout", "reason"),
+    [
+        ("read", {}, Checkout(), "permission"),
+        ("none", {}, Checkout(), "permission"),
+        ("write", {"fork": True}, Checkout(), "fork"),
+        ("write", {"open": False}, Checkout(), "closed"),
+        ("write", {"draft": True}, Checkout(), "draft"),
+        ("write", {"head_sha": OTHER}, Checkout(), "wrong_checkout"),
+        ("write", {"base_ref": "lax"}, Checkout(), "untrusted_base"),
+        ("write", {}, Checkout(OTHER), "untrusted_base"),
+    ],
+)
+def test_accept__is_refused_before_anything_is_loaded(
+    role: Permission, pull: dict[str, Any], checkout: Checkout, reason: str
+) -> None:
+    found = github(**pull)
+    found.role = role
+    error = refused(found, checkout)
+    assert (error.reason_code, error.exit_code) == (reason, 3)
+    assert error.hint
+
+
+HIGH = make_risk("join-changed", model="mart.a", severity="high")
+
+
+def test_findings__are_all_of_the_rule_on_the_model_heaviest_first() -> None:
+    low = make_risk("join-changed", model="mart.a", severity="low", subject="x")
+    own = make_report(risks=[HIGH, low, make_risk("join-changed", model="mart.b")])
+    assert list(conditions.findings(own, ACCEPT)) == [HIGH, low]
+
+
+FAILURE = Failure(stage="load", reason_code="load_failed", exit_code=1, message="No.", hint="Do.")
+
+
+@pytest.mark.parametrize(
+    ("report", "command", "reason", "told"),
+    [
+        ({}, ACCEPT, "no_such_finding", "has none that could be accepted"),
+        (
+            {"risks": [HIGH]},
+            replace(ACCEPT, model="mart.aa"),
+            "no_such_finding",
+            "join-changed mar",
+        ),
+        ({"set_aside": [HIGH]}, ACCEPT, "no_such_finding", "The comment says why."),
+        ({"failure": FAILURE}, ACCEPT, "no_reviewed_plan", "Do."),
+        ({"risks": [HIGH]}, replace(ACCEPT, rule="R12-code-on-load"), "not_acceptable", "Nobody"),
+        (
+            {"risks": [make_risk("join-changed", model="mart.a", severity="blocker"), HIGH]},
+            ACCEPT,
+            "not_acceptable",
+            "`--override`",
+        ),
+    ],
+    ids=["none", "another model", "counts no more", "no plan", "always counts", "it blocks"],
+)
+def test_findings__that_cannot_be_accepted_are_told_with_the_fix(
+    report: dict[str, Any], command: AcceptCommand, reason: str, told: str
+) -> None:
+    with pytest.raises(BotError) as caught:
+        conditions.findings(make_report(**{"risks": [], **report}), command)
+    assert caught.value.reason_code == reason
+    assert told in (caught.value.hint or "")
+
+
+def test_acceptance__is_bound_to_the_model_that_changes() -> None:
+    own = make_report(changes=[make_change("mart.a", fingerprint="a-b-c")])
+    assert conditions.fingerprint_of(own, "mart.a") == "a-b-c"
+    with pytest.raises(BotError) as caught:
+        conditions.fingerprint_of(own, "mart.b")
+    assert caught.value.reason_code == "not_acceptable"
+
+
+def test_owner__is_a_person_who_is_named_or_in_a_team() -> None:
+    found = GitHub(members=(("acme/data", "bob"),))
+    ownership = Ownership(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
+    assert accept.is_owner("ada", ownership, found)
+    assert found.calls == [], "nobody else has to be asked"
+    assert accept.is_owner("bob", ownership, found)
+    assert not accept.is_owner("eve", ownership, found)
+    assert not accept.is_owner("eve", Ownership(), found)
+
+
+def test_owner__who_is_not_is_told_who_is() -> None:
+    own = make_report(
+        owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
+    )
+    error = conditions.not_the_owner("ada", "mart.a", conditions.ownership_of(own, "mart.a"))
+    assert error.message == "`@ada` does not own `mart.a`."
+    assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
+    assert "`members: read`" in (error.hint or "")
+    error = conditions.not_the_owner("ada", "mart.b", conditions.ownership_of(own, "mart.b"))
+    assert error.message.startswith("Nobody owns `mart.b`")
