@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.changes.rewrites import gives_the_same
@@ -13,6 +12,8 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import rule
 from ci_bot.worker.rules.sql import columns as types
+from ci_bot.worker.rules.sql.algebra.terms import Key
+from ci_bot.worker.rules.sql.meaning import WHOLE
 from ci_bot.worker.rules.sql.queries import short
 
 RETYPED = rule("column-retyped", "A column gets another type", "high", "change")
@@ -62,9 +63,9 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     old, new = (side.quotients for side in pair.meanings)
     for name in sorted(set(old) & set(new)):
         was, now = old[name], new[name]
-        if now["whole"] > was["whole"]:
+        if now[WHOLE] > was[WHOLE]:
             told = "is cut to whole numbers"
-        elif now["whole"] < was["whole"]:
+        elif now[WHOLE] < was[WHOLE]:
             told = "is no longer cut to whole numbers"
         elif _below(was) != _below(now) and _below(was) and _below(now):
             told = "divides by something else"
@@ -79,8 +80,8 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _below(bag: Counter[Any]) -> dict[Any, int]:
-    return {key: count for key, count in bag.items() if key != "whole"}
+def _below(bag: Counter[Key]) -> dict[Key, int]:
+    return {key: count for key, count in bag.items() if key != WHOLE}
 
 
 def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
@@ -111,7 +112,7 @@ def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A rewrite that is proven to give the same rows on any data."""
     if pair.same_query or not gives_the_same(pair):
         return
-    order = pair.both is not None and list(pair.both[0].results) != list(pair.both[1].results)
+    order = pair.forms is not None and list(pair.forms[0].results) != list(pair.forms[1].results)
     yield Observation(
         SAME,
         "Only the spelling differs: names, nesting, or the order of what has no order. Filters, "

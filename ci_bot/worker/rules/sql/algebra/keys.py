@@ -49,13 +49,20 @@ class Sealer:
     def __init__(self, keys: Interner) -> None:
         self.keys = keys
         self._known: dict[tuple[Block, bool], Sealed] = {}
+        self._ordered: dict[Block, bool] = {}
 
     def seal(self, block: Block, *, in_order: bool = False) -> Sealed:
         """The keys of a block that uses no columns of a query around it."""
-        in_order = in_order or block.looks_at_order
+        in_order = in_order or self._looks_at_order(block)
         known = self._known.get((block, in_order))
         if known is None:
             known = self._known[block, in_order] = self._seal(block, {}, 0, in_order=in_order)
+        return known
+
+    def _looks_at_order(self, block: Block) -> bool:
+        known = self._ordered.get(block)
+        if known is None:
+            known = self._ordered[block] = block.looks_at_order
         return known
 
     def as_written(self, block: Block) -> tuple[Sealed, Names]:
@@ -214,6 +221,7 @@ class Names:
 class _Numbers(Names):
     def __init__(self, sealer: Sealer, labels: Labels, level: int, *, in_order: bool) -> None:
         self.known = {}
+        self._columns: dict[tuple[Source, str], tuple[object, ...]] = {}
         self._sealer = sealer
         self._labels = labels
         self._level = level
@@ -223,6 +231,13 @@ class _Numbers(Names):
         return self._labels[source]
 
     def column(self, column: Column) -> tuple[object, ...]:
+        place = (column.source, column.name)
+        known = self._columns.get(place)
+        if known is None:
+            known = self._columns[place] = self._column(column)
+        return known
+
+    def _column(self, column: Column) -> tuple[object, ...]:
         source = column.source
         name: object = column.name
         if isinstance(source, Derived):

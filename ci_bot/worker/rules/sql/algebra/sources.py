@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -10,24 +10,21 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra.blocks import (
     Block,
-    Derived,
-    Generated,
     Hanging,
     Hung,
     Outer,
     Part,
     Source,
-    Table,
-    Values,
 )
-from ci_bot.worker.rules.sql.algebra.names import Cte, Frame, Item
+from ci_bot.worker.rules.sql.algebra.entries import Entries, Host, Role
+from ci_bot.worker.rules.sql.algebra.names import Frame, Item
+from ci_bot.worker.rules.sql.algebra.notes import Joined
 from ci_bot.worker.rules.sql.algebra.scalars import Scalars
 from ci_bot.worker.rules.sql.algebra.scan import Mentions
-from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Order, Term, comparison, conjuncts
+from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Term, comparison, conjuncts
+from ci_bot.worker.rules.sql.queries import conjuncts as written_parts
 
-Role = Literal["inner", "hung", "outer"]
 Way = Literal["inner", "left", "right", "full", "semi", "anti"]
-_TABLE = frozenset({"this", "db", "catalog", "alias", "version", "when", "system_time"})
 _JOIN = frozenset({"this", "on", "using", "side", "kind"})
 _WAYS: dict[tuple[str, str], Way] = {
     ("", ""): "inner",
@@ -46,36 +43,14 @@ _WAYS: dict[tuple[str, str], Way] = {
 }
 
 
-class Host(Protocol):
-    """The reader of queries, for those that stand in FROM."""
-
-    def from_query(
-        self,
-        query: Any,
-        ctes: Mapping[str, Cte | None],
-        names: tuple[str, ...],
-        used: frozenset[str] | None,
-        *,
-        fresh: bool,
-    ) -> Block: ...
-
-    def table_name(self, table: Any) -> str: ...
-
-    def gap(self, why: str) -> None: ...
+class JoinHost(Host, Protocol):
+    """The reader of queries, which also takes notes."""
 
     def first(self, node: Any, item: Item) -> None:
         """Notes what stands first in FROM."""
 
-    def joined(
-        self,
-        join: Any,
-        way: Way,
-        item: Item,
-        frame: Frame,
-        on: list[tuple[Term, Any]],
-        turned: Item | None,
-    ) -> None:
-        """Notes a join for whoever tells changes; `turned` is the other side of a RIGHT JOIN."""
+    def joined(self, join: Joined) -> None:
+        """Notes a join for whoever tells changes."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +64,11 @@ class From:
 class Sources:
     """Reads FROM, JOIN and LATERAL VIEW of one SELECT into its frame."""
 
-    def __init__(self, host: Host, frame: Frame, scalars: Scalars, used: Mentions) -> None:
+    def __init__(self, host: JoinHost, frame: Frame, scalars: Scalars, used: Mentions) -> None:
         self.host = host
         self.frame = frame
         self.scalars = scalars
-        self.used = used
+        self.entries = Entries(host, frame, scalars, used)
         self.part = Part()
 
     def read(self, select: Any, may_stand_for: Callable[[Block], bool]) -> From:
@@ -107,7 +82,7 @@ class Sources:
         ways = [self._way(join) for join in joins]
         if first is not None:
             alone = None if joins or laterals else may_stand_for
-            item, part = self._enter(first.this, _role("inner", ways), alone)
+            item, part = self.entries.enter(first.this, _role("inner", ways), alone)
             if part is None:
                 self.host.first(first.this, item)
                 return From(Part(), item.block)
@@ -116,7 +91,7 @@ class Sources:
         for place, (join, way) in enumerate(zip(joins, ways, strict=True)):
             self._join(join, way, _role(way, ways[place + 1 :]))
         for lateral in laterals:
-            self._generated(lateral)
+            self.part.hung.append(self.entries.generated(lateral))
         return From(self.part)
 
     def _way(self, join: Any) -> Way:
@@ -132,16 +107,17 @@ class Sources:
         if isinstance(join.this, exp.Unnest | exp.Lateral):
             if way != "inner" or join.args.get("on") is not None or join.args.get("using"):
                 self.host.gap("a join of a function with a condition")
-            self._generated(join.this)
+            self.part.hung.append(self.entries.generated(join.this))
             return
         before = [item for item in self.frame.items.values() if not item.is_hidden]
-        item, part = self._enter(join.this, role)
+        item, part = self.entries.enter(join.this, role)
         if part is None:
             raise AssertionError("unreachable: a joined query never stands for the SELECT")
         read = self._conditions(join, before, item)
         on = [term for term, _ in read]
         turned = way == "right" and self._only_source() is not None
-        self.host.joined(join, way, item, self.frame, read, before[0] if turned else None)
+        other = before[0] if turned else None
+        self.host.joined(Joined(join, way, item, self.frame, read, other))
         if way == "inner":
             self.part.add(part)
             self.part.where += on
@@ -156,7 +132,7 @@ class Sources:
     def _conditions(self, join: Any, before: list[Item], item: Item) -> list[tuple[Term, Any]]:
         """The conditions of a join, each with what it was read from."""
         on = join.args.get("on")
-        parts = flat(on) if on is not None else []
+        parts = written_parts(on) if on is not None else []
         read = [(self.scalars.read(part), part) for part in parts]
         found = [(term, part) for whole, part in read for term in conjuncts(whole)]
         for key in join.args.get("using") or []:
@@ -196,148 +172,9 @@ class Sources:
         only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
         return None if isinstance(only, Outer) else only
 
-    def _enter(
-        self, node: Any, role: Role, may_stand_for: Callable[[Block], bool] | None = None
-    ) -> tuple[Item, Part | None]:
-        """What stands in FROM, and its part; None where its query stands for the whole SELECT."""
-        found = self._query_of(node)
-        if found is None:
-            source, item = self._stored(node)
-            self._name(node, item)
-            return item, Part([source])
-        query, ctes, names = found
-        used = self.used.of(node.alias_or_name.lower())
-        block = self.host.from_query(query, ctes, names, used, fresh=may_stand_for is not None)
-        target = self._target(query, ctes)
-        part: Part | None = None
-        if may_stand_for is not None and not block.is_simple and may_stand_for(block):
-            item = Item(block=block)
-        elif _may_melt(block, role):
-            item, part = Item(block=block), block.part
-            target = _only_table(part) or target
-        else:
-            derived = Derived(block)
-            item, part = Item(source=derived), Part([derived])
-        item.target, item.query = target, (query, ctes)
-        item.names = None if block.has_star else list(block.outputs)
-        self._name(node, item)
-        return item, part
-
-    def _query_of(self, node: Any) -> tuple[Any, Mapping[str, Cte | None], tuple[str, ...]] | None:
-        names = tuple(name.lower() for name in node.alias_column_names)
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            if any(value for name, value in node.args.items() if name not in {"this", "alias"}):
-                self.host.gap("clauses behind a subquery")
-            return node.this, self.frame.ctes, names
-        if isinstance(node, exp.Table) and not node.db and node.name.lower() in self.frame.ctes:
-            self._known_clauses(node)
-            cte = self.frame.ctes[node.name.lower()]
-            if cte is not None:
-                return cte.query, cte.around, names or cte.names
-            self.host.gap("a query in WITH that reads itself")
-        return None
-
-    def _stored(self, node: Any) -> tuple[Source, Item]:
-        """A table, or rows that are written out."""
-        names = [name.lower() for name in node.alias_column_names]
-        if isinstance(node, exp.Values):
-            rows = tuple(self.scalars.read(row) for row in node.expressions)
-            source: Source = Values(Node("values", rows, Order.FREE))
-            return source, Item(
-                source=source, names=names or None, by_place=bool(names), target="values"
-            )
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or names:
-            self.host.gap(f"{node.key} in FROM")
-            source = Table(node.sql().lower())
-            return source, Item(source=source, target=str(node.key))
-        self._known_clauses(node)
-        version = " ".join(
-            node.args[name].sql()
-            for name in ("version", "when", "system_time")
-            if node.args.get(name) is not None
-        )
-        source = Table(self.host.table_name(node), version)
-        return source, Item(source=source, target=source.name)
-
-    def _known_clauses(self, table: Any) -> None:
-        for name, value in table.args.items():
-            if value and name not in _TABLE:
-                self.host.gap(f"a table with {name}")
-
-    def _generated(self, node: Any) -> None:
-        """LATERAL VIEW or UNNEST: rows that a function makes of each row before it."""
-        how: Literal["lateral", "lateral outer"] = "lateral"
-        names = [name.lower() for name in node.alias_column_names]
-        if isinstance(node, exp.Lateral):
-            how = "lateral outer" if node.args.get("outer") else how
-            if isinstance(node.this.unnest(), exp.Query) or node.args.get("ordinality"):
-                self.host.gap("a lateral subquery")
-                call: Term = Node(f"lateral:{node.sql().lower()}")
-            else:
-                call = self.scalars.read(node.this)
-            if node.args.get("cross_apply") is not None:
-                self.host.gap("CROSS APPLY")
-        else:
-            if node.args.get("offset"):
-                self.host.gap("UNNEST with positions")
-            call = Node("unnest", tuple(self.scalars.read(item) for item in node.expressions))
-        source = Generated(call)
-        self.part.hung.append(Hung(source, how, [call]))
-        item = Item(source=source, names=names or None, by_place=bool(names), target=str(node.key))
-        self._name(node, item)
-
-    def _name(self, node: Any, item: Item) -> None:
-        alias = node.alias_or_name.lower() or f"#{len(self.frame.items)}"
-        if alias in self.frame.items:
-            self.host.gap(f"two sources are called {alias}")
-        self.frame.items[alias] = item
-
-    def _target(self, query: Any, ctes: Mapping[str, Cte | None]) -> str:
-        """What a query reads, for a reader."""
-        tables = sorted(self._tables(query, ctes))
-        return f"subquery of {', '.join(tables)}" if tables else "subquery"
-
-    def _tables(self, query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
-        found: set[str] = set()
-        for table in query.find_all(exp.Table):
-            cte = ctes.get(table.name.lower()) if not table.db else None
-            if table.db:
-                found.add(self.host.table_name(table))
-            elif cte is not None:
-                found |= self._tables(cte.query, cte.around)
-        return found
-
-
-def flat(condition: Any) -> list[Any]:
-    """The parts of a condition, as they are written, that all have to hold."""
-    if isinstance(condition, exp.Paren):
-        return flat(condition.this)
-    if isinstance(condition, exp.And):
-        return [*flat(condition.this), *flat(condition.expression)]
-    return [condition]
-
 
 def _role(way: Way, later: Sequence[Way]) -> Role:
     """Whether the rows of a source can be without a match, by its own join or by a later one."""
     if way == "full" or any(other in {"right", "full"} for other in later):
         return "outer"
     return "inner" if way in {"inner", "right"} else "hung"
-
-
-def _may_melt(block: Block, role: Role) -> bool:
-    """Whether a query's own sources and conditions can stand in the SELECT that reads it."""
-    if not block.is_simple:
-        return False
-    if role == "inner":
-        return True
-    part = block.part
-    if len(part.inner) != 1 or part.hung or isinstance(part.inner[0], Outer):
-        return False
-    # Where there is no match, a column is NULL, and what is computed of NULLs may be something.
-    is_plain = all(isinstance(term, Column) for term in block.outputs.values())
-    return is_plain and (role == "hung" or not part.where)
-
-
-def _only_table(part: Part) -> str:
-    only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
-    return only.name if isinstance(only, Table) else ""
