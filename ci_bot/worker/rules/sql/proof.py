@@ -8,8 +8,8 @@ from typing import Any
 
 from ci_bot.worker.rules.sql.algebra.blocks import Block
 from ci_bot.worker.rules.sql.algebra.keys import Sealer
-from ci_bot.worker.rules.sql.algebra.notes import Notes
-from ci_bot.worker.rules.sql.algebra.reader import Reader, TooLargeError
+from ci_bot.worker.rules.sql.translation.notes import Notes
+from ci_bot.worker.rules.sql.translation.reader import Reader, TooLargeError
 from ci_bot.worker.rules.sql.algebra.terms import Interner, Key
 
 

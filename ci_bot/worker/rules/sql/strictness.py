@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.sql.algebra.keys import Sealer
-from ci_bot.worker.rules.sql.algebra.reader import Reader, TooLargeError
+from ci_bot.worker.rules.sql.translation.reader import Reader, TooLargeError
 from ci_bot.worker.rules.sql.algebra.terms import Interner, Key, Node, Term
 
 Strictness = Literal["stricter", "weaker", "unknown"]

@@ -21,11 +21,10 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Outer,
     Part,
     SetOperation,
-    Source,
     Table,
     Values,
 )
-from ci_bot.worker.rules.sql.algebra.terms import Column, Interner, Key, Nested, Term
+from ci_bot.worker.rules.sql.algebra.terms import Column, Interner, Key, Nested, Source, Term
 
 MOST_NUMBERINGS = 120
 Labels = Mapping[Source, object]

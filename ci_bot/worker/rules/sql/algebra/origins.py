@@ -8,12 +8,11 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Derived,
     Generated,
     SetOperation,
-    Source,
     Table,
     Values,
 )
 from ci_bot.worker.rules.sql.algebra.keys import Names, Sealer
-from ci_bot.worker.rules.sql.algebra.terms import Column, Nested, Term, walk
+from ci_bot.worker.rules.sql.algebra.terms import Column, Nested, Source, Term, walk
 
 
 class Origins(Names):

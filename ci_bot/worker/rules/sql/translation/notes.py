@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
-from ci_bot.worker.rules.sql.algebra.names import Cte, Frame, Item
+from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item
 from ci_bot.worker.rules.sql.algebra.terms import Term
 
 Place = tuple[str, str]

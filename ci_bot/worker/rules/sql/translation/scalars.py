@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra import functions
 from ci_bot.worker.rules.sql.algebra.blocks import Block
-from ci_bot.worker.rules.sql.algebra.names import Frame
+from ci_bot.worker.rules.sql.translation.frame import Frame
 from ci_bot.worker.rules.sql.algebra.terms import (
     Nested,
     Node,

@@ -14,14 +14,13 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Hung,
     Outer,
     Part,
-    Source,
 )
-from ci_bot.worker.rules.sql.algebra.entries import Entries, Host, Role
-from ci_bot.worker.rules.sql.algebra.names import Frame, Item
-from ci_bot.worker.rules.sql.algebra.notes import Joined
-from ci_bot.worker.rules.sql.algebra.scalars import Scalars
-from ci_bot.worker.rules.sql.algebra.scan import Mentions
-from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Term, comparison, conjuncts
+from ci_bot.worker.rules.sql.translation.entries import Entries, Host, Role
+from ci_bot.worker.rules.sql.translation.frame import Frame, Item
+from ci_bot.worker.rules.sql.translation.notes import Joined
+from ci_bot.worker.rules.sql.translation.scalars import Scalars
+from ci_bot.worker.rules.sql.translation.scan import Mentions
+from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Source, Term, comparison, conjuncts
 from ci_bot.worker.rules.sql.queries import conjuncts as written_parts
 
 Way = Literal["inner", "left", "right", "full", "semi", "anti"]

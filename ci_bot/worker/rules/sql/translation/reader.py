@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.sql.algebra import scan, sets
+from ci_bot.worker.rules.sql.translation import scan, sets
 from ci_bot.worker.rules.sql.algebra.blocks import Block
-from ci_bot.worker.rules.sql.algebra.clauses import LAYOUT, Clauses
-from ci_bot.worker.rules.sql.algebra.names import Cte, Frame, Item
-from ci_bot.worker.rules.sql.algebra.notes import Joined, Notes
-from ci_bot.worker.rules.sql.algebra.scalars import Scalars
-from ci_bot.worker.rules.sql.algebra.sources import From, Sources
+from ci_bot.worker.rules.sql.translation.clauses import LAYOUT, Clauses
+from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item
+from ci_bot.worker.rules.sql.translation.notes import Joined, Notes
+from ci_bot.worker.rules.sql.translation.scalars import Scalars
+from ci_bot.worker.rules.sql.translation.sources import From, Sources
 from ci_bot.worker.rules.sql.algebra.terms import Term, conjuncts, leaf
 from ci_bot.worker.rules.sql.queries import conjuncts as written_parts
 from ci_bot.worker.rules.sql.queries import table_name

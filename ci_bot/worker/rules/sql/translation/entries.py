@@ -14,14 +14,13 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Hung,
     Outer,
     Part,
-    Source,
     Table,
     Values,
 )
-from ci_bot.worker.rules.sql.algebra.names import Cte, Frame, Item
-from ci_bot.worker.rules.sql.algebra.scalars import Scalars
-from ci_bot.worker.rules.sql.algebra.scan import Mentions
-from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Order, Term
+from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item
+from ci_bot.worker.rules.sql.translation.scalars import Scalars
+from ci_bot.worker.rules.sql.translation.scan import Mentions
+from ci_bot.worker.rules.sql.algebra.terms import Column, Node, Order, Source, Term
 
 Role = Literal["inner", "hung", "outer"]
 _TABLE = frozenset({"this", "db", "catalog", "alias", "version", "when", "system_time"})

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ci_bot.worker.rules.sql.algebra.blocks import Block, Derived, Source
-from ci_bot.worker.rules.sql.algebra.terms import Column, Term
+from ci_bot.worker.rules.sql.algebra.blocks import Block, Derived
+from ci_bot.worker.rules.sql.algebra.terms import Column, Source, Term
 
 
 @dataclass(eq=False)
