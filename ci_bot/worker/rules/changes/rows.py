@@ -13,7 +13,7 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.algebra.terms import TermKey
-from ci_bot.worker.rules.sql.canonical import Meaning
+from ci_bot.worker.rules.sql.meaning import Meaning
 
 FILTER = rule("filter-changed")
 GRAIN = rule("grain-changed")

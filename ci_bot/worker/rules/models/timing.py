@@ -11,14 +11,13 @@ from sqlmesh.core import dialect as d
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.sql.canonical import conjuncts
 from ci_bot.worker.rules.sql.interval import (
     bounds_of,
     is_interval_predicate,
     mentions_interval,
     time_column_origins,
 )
-from ci_bot.worker.rules.sql.queries import Query, outer, projection
+from ci_bot.worker.rules.sql.queries import Query, conjuncts, outer, projection
 
 # Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
 UNITS = {
