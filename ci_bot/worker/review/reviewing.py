@@ -19,6 +19,7 @@ from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
+from ci_bot.worker.plan.requested import PlanRefusedError
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.plan.stage_list import describe_stages
 from ci_bot.worker.process import load_trace
@@ -32,6 +33,7 @@ from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.worker.review.refused import no_plan, refused
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
 from ci_bot.worker.words import times
@@ -70,8 +72,11 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         requested.options_of(context, request, settings),
         execution_time=request.execution_time,
     )
-    with clock.phase("plan"):
-        planned = _plan(opened, plan_request, repository)
+    try:
+        with clock.phase("plan"):
+            planned = _plan(opened, plan_request, repository)
+    except PlanRefusedError as error:
+        return refused(error, opened, request, clock)
     facts = _Facts(opened, planned, names, repository, request, clock, plan_request, settings)
     with clock.phase("describe"):
         described = facts.plan_parts()
@@ -189,9 +194,8 @@ class _Facts:
     def drift(self) -> Drift:
         if self.planned is None:
             return Drift(None)
-        return Drift.of(
-            self.planned, self.request.changed_files, self.repository, load_trace.opened()
-        )
+        nodes = {snapshot.name: snapshot.node for snapshot in self.planned.snapshots.values()}
+        return Drift.of(nodes, self.request.changed_files, self.repository, load_trace.opened())
 
     def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""
@@ -216,7 +220,7 @@ class _Facts:
         """Everything that the plan gives; the stages last, because they change its snapshots."""
         planned = self.planned
         if planned is None:
-            return _no_plan()
+            return no_plan()
         uncategorized = bool(planned.plan.uncategorized)
         work = describe.work_left(planned, self.names)
         parts: dict[str, Any] = {
@@ -312,6 +316,8 @@ class _Facts:
         stored = self.opened.context.state_reader.get_environment(self.request.environment)
         if stored is None or self.opened.baseline != "state":
             return None
+        if self.planned is not None and self.planned.plan.uncategorized:
+            return None  # without a category a model has no table that could be compared
         held = {info.name: info.snapshot_id for info in stored.promoted_snapshots}
         wanted = (
             {
@@ -358,17 +364,3 @@ class _Facts:
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes
-
-
-def _no_plan() -> dict[str, Any]:
-    return {
-        "identity": None,
-        "changes": [],
-        "backfill": [],
-        "work": [],
-        "restatements": [],
-        "statements": [],
-        "lineage": Lineage(),
-        "cost": history.estimate([], []),
-        "stages": [],
-    }

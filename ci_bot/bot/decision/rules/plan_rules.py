@@ -30,7 +30,7 @@ COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the colu
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
 _PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
 _FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
-_REFUSED = re.compile(r"forward-only model[^:]*: ([\w.]+(?:, [\w.]+)*)")
+_REFUSED = re.compile(r"forward-only model[^:]*: ([^\s,]+(?:, [^\s,]+)*)\.(?:\s|$)")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
 
