@@ -11,7 +11,7 @@ from typing import Any
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, ProdPlan
 from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ci_bot.contracts.rules import rule
@@ -39,8 +40,12 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
     if not lost and not came:
         return
-    told = [f"removed {_shown(old, key, inputs)}" for key in lost]
-    told += [f"added {_shown(new, key, inputs)}" for key in came]
+    gone = Counter(_shown(old, key, inputs) for key in lost)
+    fresh = Counter(_shown(new, key, inputs) for key in came)
+    told = [f"removed {text}" for text in gone - fresh]
+    told += [f"added {text}" for text in fresh - gone]
+    # The words are the same, and what stands behind one of them is computed otherwise.
+    told += [f"{text}, of other values" for text in gone & fresh]
     yield Observation(
         FILTER,
         f"Other rows pass than before: {names(told, 4)}.",

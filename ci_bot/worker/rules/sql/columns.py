@@ -13,6 +13,7 @@ from ci_bot.worker.rules.sql.queries import Queries, plain, selects, table_name
 
 _FLOATS = ("FLOAT", "DOUBLE")
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ", "DATETIME")
+TIMESTAMPS = frozenset({*_TIMES} - {"DATE"})
 _TEXTS = ("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "NAME")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19, "INT128": 38, "INT256": 76}
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from sqlglot import exp
+
 from ci_bot.worker.rules.sql.algebra.origins import Origins, below
 from ci_bot.worker.rules.sql.algebra.terms import Operation, Term, TermKey
 from ci_bot.worker.rules.sql.interval import is_interval_predicate
@@ -80,6 +82,18 @@ class Meaning:
         return frozenset(key for join in self.joins if join.is_inner for key in join.on)
 
     @cached_property
+    def before_windows(self) -> Counter[TermKey]:
+        """The filters that keep rows from a window function of the same SELECT.
+
+        One that holds for all rows of a partition or for none is not among them.
+        """
+        return Counter(
+            self._key(term, node)
+            for term, node in self._form.notes.filters
+            if _keeps_from_windows(node)
+        )
+
+    @cached_property
     def totals(self) -> dict[str, Counter[str]]:
         return {name: Counter(_totals(term)) for name, term in self._form.block.outputs.items()}
 
@@ -121,6 +135,29 @@ class Meaning:
                 found[WHOLE] += int(node.op.startswith("intdiv("))
                 found[self._form.sealer.keys.of(_unguarded(node.parts[1]), self._names)] += 1
         return found
+
+
+def _keeps_from_windows(node: Any) -> bool:
+    below, select = node, node.parent
+    while select is not None and not isinstance(select, exp.Select):
+        below, select = select, select.parent
+    if select is None or below.arg_key not in {"where", "having"}:
+        return False
+    filtered = {column.name.lower() for column in node.find_all(exp.Column)}
+    return any(
+        window.find_ancestor(exp.Select) is select and not filtered <= _partition(window)
+        for part in (*select.expressions, select.args.get("qualify"))
+        if part is not None
+        for window in part.find_all(exp.Window)
+    )
+
+
+def _partition(window: Any) -> set[str]:
+    return {
+        column.name.lower()
+        for part in window.args.get("partition_by") or []
+        for column in part.find_all(exp.Column)
+    }
 
 
 def _totals(term: Term) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ci_bot.worker.rules.sql.algebra.terms import (
     conjuncts,
 )
 from ci_bot.worker.rules.sql.queries import conjuncts as written_parts
-from ci_bot.worker.rules.sql.translation.entries import Entries, SourceHost, Role
+from ci_bot.worker.rules.sql.translation.entries import Entries, Role, SourceHost
 from ci_bot.worker.rules.sql.translation.frame import Frame, Item
 from ci_bot.worker.rules.sql.translation.notes import Joined
 from ci_bot.worker.rules.sql.translation.scalars import Scalars
