@@ -97,8 +97,8 @@ def test_page__does_what_it_says(tmp_path: Path) -> None:
 
 
 BY_TIME = (
-    "from sqlmesh import model\n\n"
-    "@model('mart.dwell', kind=dict(name='INCREMENTAL_BY_TIME_RANGE', time_column='day'), "
+    "from sqlmesh import model\nfrom sqlmesh.core.model.kind import ModelKindName\n\n"
+    "@model('mart.dwell', kind=dict(name=ModelKindName.INCREMENTAL_BY_TIME_RANGE, time_column='day'), "
     "columns={'day': 'date'})\n"
     "def execute(context, start, end, execution_time, **kwargs):\n"
     "    table = context.resolve_table('stg.orders')\n    "
@@ -123,7 +123,7 @@ def test_interval__that_python_does_not_use(body: str, told: str, tmp_path: Path
     [
         "return read(context, table, start, end)",
         "return context.fetchdf(f\"SELECT day FROM {table} WHERE day > '{start:%Y}'\", end)",
-        "return context.table(table).where(f\"day >= '{start}' AND day < '{execution_time}'\")",
+        "return context.spark.read.load(table).where(f\"day >= '{start}' AND day < '{execution_time}'\")",
         "return read(context, start=start, **kwargs)",
     ],
 )

@@ -127,3 +127,23 @@ def test_hint__that_broadcasts_is_found(hint: str, severity: list[str]) -> None:
     inputs = change({}, {"models/m.sql": HEAD + query})
 
     assert [item.severity for item in seen(inputs, "broadcast-hint")] == severity
+
+
+@pytest.mark.parametrize(
+    ("column", "severity"),
+    [
+        ("CURRENT_TIMESTAMP() AS loaded_at", "medium"),
+        ("CAST(CURRENT_TIMESTAMP() AS DATE) AS loaded_on", "medium"),
+        ("DATEDIFF(CURRENT_DATE, o.order_ts) AS age", "high"),
+        ("CURRENT_TIMESTAMP() AS loaded_at, YEAR(CURRENT_DATE) AS year", "high"),
+        ("CURRENT_TIMESTAMP() AS order_day", "high"),
+    ],
+)
+def test_clock__beside_the_data_weighs_less_than_in_it(column: str, severity: str) -> None:
+    text = (
+        "MODEL (name mart.m, kind FULL, partitioned_by order_day); "
+        f"SELECT o.order_id, {column} FROM raw.orders AS o"
+    )
+    inputs = change({}, {"models/m.sql": text})
+
+    assert [item.severity for item in seen(inputs, "current-time")] == [severity]
