@@ -20,7 +20,7 @@ from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
 from ci_bot.worker.rules.sql.algebra.terms import TermKey
 from ci_bot.worker.rules.sql.meaning import WHOLE, unquoted
-from ci_bot.worker.rules.sql.queries import Query
+from ci_bot.worker.rules.sql.queries import Query, plain
 
 RETYPED = rule("column-retyped")
 DIVISION = rule("division-changed")
@@ -41,11 +41,20 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     readers = {change.name: change.readers for change in pair.columns}
     # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
     own = validity_columns(pair.after)
+    models = {plain(fqn): model for fqn, model in inputs.before.items()}
+
+    def supposed(name: str, kind: Any, replaced: Any) -> bool:
+        whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
+        return whole and types.is_supposed(pair.before, name, models, pair.queries)
+
     for how, severity in (("narrower", None), ("other", None), ("wider", "low")):
         found = [
             name
             for name, kind in old.items()
-            if name in new and name not in own and types.retyped(kind, new[name]) == how
+            if name in new
+            and name not in own
+            and types.retyped(kind, new[name]) == how
+            and not (how == "narrower" and supposed(name, kind, new[name]))
         ]
         if not found:
             continue
