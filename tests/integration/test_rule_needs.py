@@ -207,7 +207,8 @@ def gone_and_read(shop: Shop) -> None:
 
 
 def by_hand(shop: Shop) -> None:
-    one_country_less(shop)
+    # No other environment holds this version: SQLMesh would take its category from there.
+    shop.edit("models/by_country.sql", "GROUP BY", "WHERE country <> 'DE'\nGROUP BY")
     setting = "plan:\n  auto_categorize_changes:\n    sql: 'off'\n"
     shop.edit("config.yaml", "model_defaults:", f"{setting}\nmodel_defaults:")
 

@@ -147,3 +147,28 @@ def test_clock__beside_the_data_weighs_less_than_in_it(column: str, severity: st
     inputs = change({}, {"models/m.sql": text})
 
     assert [item.severity for item in seen(inputs, "current-time")] == [severity]
+
+
+def test_order__that_goes_on_where_it_ended_filters_as_before() -> None:
+    """A tie-break makes a pick certain that was left to chance, and is no other filter."""
+    before = INSIDE.format(inside="", outside="").replace(", o.order_id) AS rn", ") AS rn")
+    after = INSIDE.format(inside="", outside="")
+
+    assert not found(before, after, "filter-changed")
+    assert found(before, after.replace("o.order_ts, o.order_id", "o.amount"), "filter-changed")
+
+
+def test_tie_break__of_a_function_that_gives_the_order_itself_means_nothing() -> None:
+    over = "LAG(o.order_ts) OVER (PARTITION BY o.customer_id ORDER BY {})"
+
+    assert not ordered(over.format("o.order_ts, o.order_id"), over.format("o.order_ts"))
+
+
+def test_group__by_a_key_of_the_same_name_is_no_other_grain() -> None:
+    query = (
+        "WITH n AS (SELECT o.customer_id, o.amount, ROW_NUMBER() OVER "
+        "(PARTITION BY o.customer_id ORDER BY {}) AS part FROM raw.orders AS o) "
+        "SELECT n.part, SUM(n.amount) AS total FROM n GROUP BY n.part"
+    )
+
+    assert not found(query.format("o.order_ts"), query.format("o.loaded_at"), "grain-changed")
