@@ -133,7 +133,7 @@ def _review(folder: Path) -> dict[str, Any]:
             ask, reviewing.ReviewPorts(Clock(), lambda phase, message: None, no_spark)
         )
     except Exception as error:
-        facts = _failed(error, head)
+        facts = _failed(error, ask)
     found = [*facts.findings, *scanned.findings]
     found += scanned.without_plan if facts.failure is not None else []
     facts = facts.model_copy(update={"findings": found})
@@ -161,15 +161,24 @@ def _review(folder: Path) -> dict[str, Any]:
     }
 
 
-def _failed(error: Exception, repository: Path) -> Any:
+def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.bot.worker_calls.review.reviewing import Commits, ReviewOptions, failed_facts
-    from ci_bot.contracts.messages import Owner
-    from ci_bot.worker.words.problems import failure_of
+    from ci_bot.bot.decision import blame, in_one
+    from ci_bot.bot.worker_calls.review.reviewing import (
+        Commits,
+        ReviewOptions,
+        failed_facts,
+        unplanned_facts,
+    )
+    from ci_bot.worker.__main__ import failed
 
-    failure = failure_of(error, stage="plan", repository=repository)
-    options = ReviewOptions(environment="pr_1", owner=Owner(name="corpus"), commits=Commits())
-    return failed_facts(failure, options, projects=["."], gateway=None)
+    options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=Commits())
+    answer = failed(error, asked)
+    found = blame(answer.failures or [answer.failure], answer.base_failures, asked.changed_files)
+    if found.new:
+        told = in_one(found, base_is_broken=bool(answer.base_failures))
+        return failed_facts(told, options, projects=["."], gateway=None)
+    return unplanned_facts(found.old, options, projects=["."], gateway=None)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -201,6 +201,18 @@ def one_country_less(shop: Shop) -> None:
     shop.edit("models/by_country.sql", "GROUP BY", "WHERE country <> 'FR'\nGROUP BY")
 
 
+def gone_and_read(shop: Shop) -> None:
+    (shop.project / "models" / "orders.sql").unlink()
+    shop.edit("models/top_customers.sql", "kind VIEW", "kind FULL")
+
+
+def by_hand(shop: Shop) -> None:
+    # No other environment holds this version: SQLMesh would take its category from there.
+    shop.edit("models/by_country.sql", "GROUP BY", "WHERE country <> 'DE'\nGROUP BY")
+    setting = "plan:\n  auto_categorize_changes:\n    sql: 'off'\n"
+    shop.edit("config.yaml", "model_defaults:", f"{setting}\nmodel_defaults:")
+
+
 def broken(shop: Shop) -> None:
     shop.write("models/orders.sql", "MODEL (name shop.orders, kind NOTHING_SUCH);\nSELECT 1 AS a\n")
 
@@ -222,6 +234,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     history.git("checkout", "--quiet", history.base)
     flags = GivenFlags(restate_models=["shop.by_country"])
     made["restated"] = history.review(one_country_less, baseline="state", flags=flags)
+    history.git("checkout", "--quiet", history.base)
+    made["refused"] = history.review(gone_and_read, baseline="state")
+    history.git("checkout", "--quiet", history.base)
+    made["by hand"] = history.review(by_hand, baseline="state")
     history.git("checkout", "--quiet", history.base)
     made["broken"] = history.review(broken, baseline="state")
     history.base = made["broken"].head_sha or ""
@@ -294,6 +310,34 @@ def test_change__that_another_pull_request_makes_as_well_is_no_second_one(
     reports: dict[str, Report],
 ) -> None:
     assert told(reports["restated"], "R11-changed-elsewhere") == []
+
+
+def test_refused_plan__names_its_model_and_keeps_what_is_seen(reports: dict[str, Report]) -> None:
+    report = reports["refused"]
+    (refusal,) = told(report, "R01-plan-failed")
+    (removed,) = told(report, "removed-model-read")
+    (kind,) = told(report, "kind-changed")
+    assert (refusal.model, removed.model, kind.model) == (
+        "shop.orders",
+        "shop.orders",
+        "shop.top_customers",
+    )
+    assert "warehouse" not in refusal.evidence
+    assert (report.decision, report.appliable) == ("no_go", False)
+    assert report.checks.tests.status != "not_run"
+
+
+def test_refused_load__names_its_model(reports: dict[str, Report]) -> None:
+    (failed,) = told(reports["broken"], "R01-load-failed")
+    assert (failed.model, failed.path) == ("shop.orders", "models/orders.sql")
+
+
+def test_change__without_a_category_is_told_with_its_model(reports: dict[str, Report]) -> None:
+    report = reports["by hand"]
+    (risk,) = told(report, "R01-uncategorized")
+    assert (risk.model, risk.severity) == ("shop.by_country", "blocker")
+    assert told(report, "filter-changed")
+    assert not report.appliable
 
 
 def test_models__are_called_one_way(reports: dict[str, Report]) -> None:

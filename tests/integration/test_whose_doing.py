@@ -102,6 +102,18 @@ def test_broken_head__is_no_go_with_file_line_and_cause(repository: Repository) 
     assert of_rule(report, "R01-load-failed").severity == "blocker"
 
 
+def test_broken_head__of_a_python_model__names_it(repository: Repository) -> None:
+    text = (
+        "from sqlmesh import model\n\n\n@model(\n    'shop.broken',\n    columns={'a': 'int'},\n)\n"
+        "def execute(context, **kwargs):\n    return (\n"
+    )
+
+    report = reviewed(repository, GOOD, {"models/broken.py": text})
+
+    assert report.failure is not None
+    assert (report.failure.model, report.failure.path) == ("shop.broken", "models/broken.py")
+
+
 def test_broken_base__with_many_failures__is_not_blamed_for_the_one_met_first(
     repository: Repository,
 ) -> None:

@@ -5,12 +5,12 @@ Decided from the list of changed files and the lineage, not by loading the base 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ci_bot.contracts.documents.plan import ChangeType
-from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.model_files import files_of, reaches_every_model
 
 # Read on load, and no code: what they change is a model, which is known by its own file, or none.
@@ -26,7 +26,7 @@ class Drift:
     @classmethod
     def of(
         cls,
-        planned: Planned,
+        nodes: Mapping[str, Any],
         changed_files: Sequence[str] | None,
         repository: Path,
         opened: Collection[str] = (),
@@ -34,25 +34,22 @@ class Drift:
         """Follows the changed files through the lineage to every model that they can reach.
 
         Args:
+            nodes: models and audits of the new project by fully qualified name.
             opened: Absolute paths of what was opened on load: a module of any place may be used by
                 any model.
         """
         if changed_files is None or any(reaches_every_model(path) for path in changed_files):
             return cls(None)
         files = {str(repository / path) for path in changed_files}
-        models = {str(snapshot.node._path) for snapshot in planned.snapshots.values()}
+        models = {str(node._path) for node in nodes.values()}
         if any(not path.endswith(_DATA) for path in files.intersection(opened) - models):
             return cls(None)
-        caused = {
-            snapshot.name
-            for snapshot in planned.snapshots.values()
-            if files & files_of(snapshot.node)
-        }
+        caused = {name for name, node in nodes.items() if files & files_of(node)}
         pending = list(caused)
         readers: dict[str, list[str]] = {}
-        for snapshot in planned.snapshots.values():
-            for parent in snapshot.node.depends_on:
-                readers.setdefault(parent, []).append(snapshot.name)
+        for name, node in nodes.items():
+            for parent in node.depends_on:
+                readers.setdefault(parent, []).append(name)
         while pending:
             for reader in readers.get(pending.pop(), ()):
                 if reader not in caused:

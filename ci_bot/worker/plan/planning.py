@@ -176,7 +176,8 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
     except NoChangesPlanError:
         return None
     except PlanError as error:
-        raise requested.selects_nothing(error, flags) or _naming(error, refused, names) from error
+        unknown = requested.selects_nothing(error, flags)
+        raise unknown or requested.refusal(error, refused, names) from error
     if compat.state_is_shared(context):
         keys = [str(config.project or "") for config in context.configs.values()]
         requested.check_nothing_of_others(context, plan, keys, names)
@@ -200,15 +201,6 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         notes=tuple(notes),
         categorizer=plan_request.categorizer,
     )
-
-
-def _naming(error: PlanError, refused: list[str], names: Names) -> PlanError:
-    """The same refusal with the models that SQLMesh tells its console only."""
-    if not refused:
-        return error
-    models = ", ".join(names.of(name) for name in refused)
-    allow = " `allow-destructive` permits it." if "destructive" in str(error) else ""
-    return PlanError(f"{str(error).rstrip('.')}: {models}.{allow}")
 
 
 def _nothing_changed(plan: Plan) -> bool:

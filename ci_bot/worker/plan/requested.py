@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,20 @@ from ci_bot.worker.words.problems import sentence
 # Signs of SQLMesh's selector language; what has none of them is the name of one model.
 SELECTOR = frozenset("*?+^:@&|()!")
 _SHOWN = 5
+# A fully qualified name in a sentence of SQLMesh's; it quotes some of them once more.
+_FQN = re.compile(r"""'?((?:"[^"'\n]+"\.)+"[^"'\n]+")'?""")
+
+
+class PlanRefusedError(PlanError):
+    """SQLMesh refuses to plan a project that loads.
+
+    Args:
+        models: those that the refusal is about, called as in reports; the first is its cause.
+    """
+
+    def __init__(self, message: str, models: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.models = tuple(models)
 
 
 def options_of(
@@ -105,6 +120,17 @@ def _check_selection(context: Any, name: str, text: str) -> None:
             "(`tag:daily`), with `+` before or behind it for what it reads and what reads it.",
             reason_code="bad_selection",
         ) from error
+
+
+def refusal(error: PlanError, refused: Sequence[str], names: Names) -> PlanRefusedError:
+    """The same refusal, with the models that SQLMesh tells its console only."""
+    named = [names.of(fqn) for fqn in _FQN.findall(str(error))]
+    text = _FQN.sub(lambda found: f"`{names.of(found[1])}`", str(error))
+    if not refused:
+        return PlanRefusedError(text, named)
+    models = [names.of(name) for name in refused]
+    allow = " `allow-destructive` permits it." if "destructive" in text else ""
+    return PlanRefusedError(f"{text.rstrip('.')}: {', '.join(models)}.{allow}", models)
 
 
 def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:

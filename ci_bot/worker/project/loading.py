@@ -18,8 +18,12 @@ HINT = "Correct it and push; `sqlmesh info` shows the same locally."
 # Each round loads the project once more, without the files that failed so far.
 MAX_ROUNDS = 10
 MAX_FAILURES = 1_000
-# The name stands first, as SQLMesh's formatter writes it.
-_MODEL_NAME = re.compile(r"^\s*MODEL\s*\(\s*name\s+([\w.]+)", re.IGNORECASE | re.MULTILINE)
+# In SQL the name mostly stands first, as SQLMesh's formatter writes it; in Python it always does.
+_MODEL_NAME = re.compile(
+    r"^\s*MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)"
+    r"|^@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
 LONGEST_READ = 64 * 1024
 
 
@@ -101,4 +105,4 @@ def _model_of(file: Path) -> str | None:
             named = _MODEL_NAME.search(opened.read(LONGEST_READ))
     except OSError:
         return None
-    return named[1] if named else None
+    return (named[1] or named[2]) if named else None

@@ -11,7 +11,7 @@ from typing import Any
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, Lineage, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, ProdPlan
 from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Project, ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
@@ -20,6 +20,7 @@ from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
+from ci_bot.worker.plan.requested import PlanRefusedError
 from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.plan.stage_list import describe_stages
 from ci_bot.worker.process import load_trace
@@ -33,6 +34,7 @@ from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.worker.review.refused import no_plan, refused
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
 from ci_bot.worker.words import times
@@ -71,8 +73,11 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         requested.options_of(context, request, settings),
         execution_time=request.execution_time,
     )
-    with clock.phase("plan"):
-        planned = _plan(opened, plan_request, repository)
+    try:
+        with clock.phase("plan"):
+            planned = _plan(opened, plan_request, repository)
+    except PlanRefusedError as error:
+        return refused(error, opened, request, clock)
     facts = _Facts(opened, planned, names, repository, request, clock, plan_request, settings)
     with clock.phase("describe"):
         described = facts.plan_parts()
@@ -191,9 +196,8 @@ class _Facts:
     def drift(self) -> Drift:
         if self.planned is None:
             return Drift(None)
-        return Drift.of(
-            self.planned, self.request.changed_files, self.repository, load_trace.opened()
-        )
+        nodes = {snapshot.name: snapshot.node for snapshot in self.planned.snapshots.values()}
+        return Drift.of(nodes, self.request.changed_files, self.repository, load_trace.opened())
 
     def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""
@@ -218,7 +222,7 @@ class _Facts:
         """Everything that the plan gives; the stages last, because they change its snapshots."""
         planned = self.planned
         if planned is None:
-            return _no_plan()
+            return no_plan()
         uncategorized = bool(planned.plan.uncategorized)
         work = describe.work_left(planned, self.names)
         parts: dict[str, Any] = {
@@ -314,6 +318,8 @@ class _Facts:
         stored = self.opened.context.state_reader.get_environment(self.request.environment)
         if stored is None or self.opened.baseline != "state":
             return None
+        if self.planned is not None and self.planned.plan.uncategorized:
+            return None  # without a category a model has no table that could be compared
         held = {info.name: info.snapshot_id for info in stored.promoted_snapshots}
         wanted = (
             {
@@ -367,17 +373,3 @@ class _Facts:
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes
-
-
-def _no_plan() -> dict[str, Any]:
-    return {
-        "identity": None,
-        "changes": [],
-        "backfill": [],
-        "work": [],
-        "restatements": [],
-        "statements": [],
-        "lineage": Lineage(),
-        "cost": history.estimate([], []),
-        "stages": [],
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.records import history
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.rules import RuleInputs, reading
+from ci_bot.worker.rules.gather import models_in_state
 from ci_bot.worker.statements.plan_statements import judge_plan
 from ci_bot.worker.words.names import Names
 
@@ -69,6 +71,21 @@ def rule_inputs(
         names=Names(context.default_catalog, context.default_dialect),
         from_base=frozenset(
             name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)
+        ),
+    )
+
+
+def refused_inputs(opened: OpenProject, drift: Drift, request: ReviewRequest) -> RuleInputs:
+    """The same where SQLMesh refuses to plan: the project is compared with prod's own models."""
+    inputs = rule_inputs(
+        opened, None, drift, request, row_counts={}, config_before=opened.config_before
+    )
+    return replace(
+        inputs,
+        before=models_in_state(opened.context.state_reader),
+        judged=None,
+        from_base=frozenset(
+            name for name in inputs.after if drift.is_from_base(name, "direct", None)
         ),
     )
 

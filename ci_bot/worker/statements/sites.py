@@ -208,7 +208,7 @@ class _Owners:
 
 def of_plan(context: Any, planned: Planned) -> tuple[Site, Site]:
     """The pull request's environment, and prod with the same project."""
-    here = planned.plan.environment.naming_info
+    here = planned.plan.environment_naming_info
     in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
         context.config.environment_catalog_mapping,
         name=c.PROD,

@@ -7,6 +7,7 @@ import pytest
 from ci_bot.bot.decision import BotFacts, Limits
 from ci_bot.contracts.documents.plan import (
     AuditsCheck,
+    ColumnChange,
     Gap,
     Lineage,
     LintCheck,
@@ -299,6 +300,26 @@ def test_r05__a_merge_that_alters_a_table_in_place() -> None:
 
     assert weights(judged(prod_plan=plan)) == {"R05-forward-only-schema": "high"}
 
+    more = changed(columns=[ColumnChange(name="note", before=None, after="STRING", readers=[])])
+    other = changed(columns=[ColumnChange(name="note", before="INT", after=None, readers=[])])
+    weight = [
+        weights(judged(prod_plan=plan, changes=[one]))["R05-forward-only-schema"]
+        for one in (more, other)
+    ]
+    assert weight == ["medium", "high"]
+
+
+def test_refusal__names_each_model_without_the_end_of_its_sentence() -> None:
+    message = (
+        "Plan requires a destructive change to a forward-only model: stg.orders, mart.a. "
+        "`allow-destructive` permits it."
+    )
+
+    risks = judged(failure=failed(message)).risks
+
+    told = {item.model for item in risks if item.rule == "R05-forward-only-destructive"}
+    assert told == {"mart.a", "stg.orders"}
+
 
 # R06
 
@@ -341,12 +362,12 @@ def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:
 
     assert (judgement.decision, only(judgement, "R06-breaking-rebuild").severity) == (
         "go",
-        "medium",
+        "low",
     )
 
 
 @pytest.mark.parametrize(
-    ("readers", "severity", "decision"), [((), "medium", "go"), (("mart.a",), "high", "review")]
+    ("readers", "severity", "decision"), [((), "low", "go"), (("mart.a",), "high", "review")]
 )
 def test_r06__another_source_table_is_harmless_only_where_nothing_reads_it(
     readers: tuple[str, ...], severity: str, decision: str

@@ -862,3 +862,85 @@ UNSURE: Mapping[str, Pair] = {
     ),
     "a list of several types": _where("o.status = 1 OR o.status = '1'", "o.status IN (1, '1')"),
 }
+
+# Constructs in which Spark and DuckDB differ: both queries, and whether Spark gives the same rows.
+ON_SPARK: Mapping[str, tuple[str, str, bool]] = {
+    "NULLs come first": (
+        _O + " ORDER BY o.amount, o.order_id LIMIT 2",
+        _O + " ORDER BY o.amount ASC NULLS FIRST, o.order_id LIMIT 2",
+        True,
+    ),
+    "NULLs come last in a descending order": (
+        _O + " ORDER BY o.amount DESC, o.order_id LIMIT 7",
+        _O + " ORDER BY o.amount DESC NULLS LAST, o.order_id LIMIT 7",
+        True,
+    ),
+    "NULLs first in a descending order": (
+        _O + " ORDER BY o.amount DESC, o.order_id LIMIT 2",
+        _O + " ORDER BY o.amount DESC NULLS FIRST, o.order_id LIMIT 2",
+        False,
+    ),
+    "a quotient of whole numbers": (*_value("e.x / e.y", "e.x DIV e.y", "raw.events AS e"), False),
+    "a quotient by way of a cast": (
+        *_value("e.x / e.y", "CAST(e.x AS DOUBLE) / e.y", "raw.events AS e"),
+        True,
+    ),
+    "the remainder of a negative number": (
+        *_value("e.x % e.y", "PMOD(e.x, e.y)", "raw.events AS e"),
+        False,
+    ),
+    "a cast that cuts and one that rounds": (
+        *_value("CAST(7.9 AS INT)", "CAST(ROUND(7.9) AS INT)", "raw.events AS e"),
+        False,
+    ),
+    "the type of DATE_TRUNC": (
+        *_value("DATE_TRUNC('MONTH', o.order_ts)", "TRUNC(o.order_ts, 'MONTH')"),
+        False,
+    ),
+    "the first day of a week": (
+        *_value("DAYOFWEEK(o.order_ts)", "WEEKDAY(o.order_ts)"),
+        False,
+    ),
+    "texts and numbers in one list": (
+        *_where("CAST(o.order_id AS STRING) IN ('01', 1)", "CAST(o.order_id AS STRING) IN (1)"),
+        True,
+    ),
+    "a text compared with a number, alone or in a list": (
+        "SELECT v.s FROM VALUES ('01'), ('1') AS v(s) WHERE v.s = 1",
+        "SELECT v.s FROM VALUES ('01'), ('1') AS v(s) WHERE v.s IN (1, 'x')",
+        False,
+    ),
+    "three types in a UNION ALL": (
+        "(SELECT DATE '2024-01-01' AS v UNION ALL SELECT TIMESTAMP '2024-01-02 00:00:00')"
+        " UNION ALL SELECT 'x'",
+        "SELECT DATE '2024-01-01' AS v UNION ALL"
+        " (SELECT TIMESTAMP '2024-01-02 00:00:00' UNION ALL SELECT 'x')",
+        False,
+    ),
+    "texts joined to NULL": (
+        *_value("CONCAT(o.status, '!')", "CONCAT(COALESCE(o.status, ''), '!')"),
+        False,
+    ),
+    "a window's default frame": (
+        *_value(
+            "SUM(o.amount) OVER (ORDER BY o.status)",
+            "SUM(o.amount) OVER (ORDER BY o.status ROWS BETWEEN UNBOUNDED PRECEDING AND"
+            " CURRENT ROW)",
+        ),
+        False,
+    ),
+    "an index from 0 and from 1": (
+        *_value("e.tags[1]", "ELEMENT_AT(e.tags, 1)", "raw.events AS e"),
+        False,
+    ),
+    "an array without rows": (
+        "SELECT e.id FROM raw.events AS e LATERAL VIEW EXPLODE(e.tags) l AS v",
+        "SELECT e.id FROM raw.events AS e LATERAL VIEW OUTER EXPLODE(e.tags) l AS v",
+        False,
+    ),
+    "a name that is a column and a result": (
+        "SELECT UPPER(o.status) AS status, COUNT(*) AS n FROM raw.orders AS o GROUP BY status",
+        "SELECT UPPER(o.status) AS status, COUNT(*) AS n FROM raw.orders AS o GROUP BY o.status",
+        True,
+    ),
+}

@@ -104,7 +104,13 @@ DANGEROUS: dict[str, tuple[RuleInputs, dict[str, str]]] = {
         {"time-column-outside-interval": "high"},
     ),
     "the clock in a column": (
-        edited(("orders", "AS order_date\n", "AS order_date, CURRENT_TIMESTAMP() AS loaded_at\n")),
+        edited(
+            (
+                "orders",
+                "AS order_date\n",
+                "AS order_date, DATEDIFF(CURRENT_TIMESTAMP(), o.order_ts) AS age\n",
+            )
+        ),
         {"current-time": "high"},
     ),
     "the clock without arguments": (

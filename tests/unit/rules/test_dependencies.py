@@ -1,4 +1,4 @@
-"""Python models and what they say that they depend on."""
+"""Python models: what they say that they depend on, and whether they read their interval alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from sqlmesh import model as python_model
 from sqlmesh.utils import UniqueKeyDict
 
 from ci_bot.contracts.rules import page
-from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.models.base import ModelRule, ProjectView
 from ci_bot.worker.rules.models.dependencies import PythonDependencyMissing
+from ci_bot.worker.rules.models.timing import TimeFilterMissing
 from ci_bot.worker.words.names import Names
 from tests.unit.rules.test_pages import section
 from tests.unit.rules.world import models
@@ -24,8 +25,8 @@ STAGED = {
 }
 
 
-def seen(source: str, folder: Path) -> list[str]:
-    """What the rule says of the Python model in `source`, beside `stg.orders`."""
+def seen(source: str, folder: Path, kind: type[ModelRule] = PythonDependencyMissing) -> list[str]:
+    """What a rule says of the Python model in `source`, beside `stg.orders`."""
     file = folder / "dwell.py"
     file.write_text(source, encoding="utf-8")
     python_model.set_registry(UniqueKeyDict("python_models"))
@@ -42,7 +43,7 @@ def seen(source: str, folder: Path) -> list[str]:
         module_path=folder, path=file, dialect="spark", default_catalog="spark_catalog"
     )
     view = ProjectView({**made, loaded.fqn: loaded}, names=Names("spark_catalog", "spark"))
-    return [observation.evidence for observation in PythonDependencyMissing(view).see(loaded)]
+    return [observation.evidence for observation in kind(view).see(loaded)]
 
 
 def written(body: str, depends_on: str | None) -> str:
@@ -93,3 +94,38 @@ def test_page__does_what_it_says(tmp_path: Path) -> None:
     assert page(RULE)
     assert len(of("## Fires")) == 1
     assert of("## Stays quiet") == []
+
+
+BY_TIME = (
+    "from sqlmesh import model\nfrom sqlmesh.core.model.kind import ModelKindName\n\n"
+    "@model('mart.dwell', kind=dict(name=ModelKindName.INCREMENTAL_BY_TIME_RANGE, time_column='day'), "
+    "columns={'day': 'date'})\n"
+    "def execute(context, start, end, execution_time, **kwargs):\n"
+    "    table = context.resolve_table('stg.orders')\n    "
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return context.fetchdf(f'SELECT day FROM {table}')", "no start and no end"),
+        ("return context.fetchdf(f\"SELECT day FROM {table} WHERE day >= '{start}'\")", "no end"),
+        ("return context.fetchdf(f\"SELECT day FROM {table} WHERE day = '{end}'\")", "no start"),
+    ],
+)
+def test_interval__that_python_does_not_use(body: str, told: str, tmp_path: Path) -> None:
+    (evidence,) = seen(BY_TIME + body, tmp_path, TimeFilterMissing)
+    assert f"The code uses {told}, so" in evidence
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return read(context, table, start, end)",
+        "return context.fetchdf(f\"SELECT day FROM {table} WHERE day > '{start:%Y}'\", end)",
+        "return context.spark.read.load(table).where(f\"day >= '{start}' AND day < '{execution_time}'\")",
+        "return read(context, start=start, **kwargs)",
+    ],
+)
+def test_interval__that_python_uses(body: str, tmp_path: Path) -> None:
+    assert seen(BY_TIME + body, tmp_path, TimeFilterMissing) == []

@@ -329,7 +329,7 @@ def test_huge_full_model__needs_recorded_rows(rows: int | None, expected: int) -
 def test_ignored_rules__new_in_a_file() -> None:
     inputs = edited(("revenue", "grain country", "ignored_rules ['noselectstar'], grain country"))
 
-    assert rules(inputs, at_least="medium") == {"lint-rules-ignored": "high"}
+    assert rules(inputs, at_least="medium") == {"lint-rules-ignored": "medium"}
 
 
 def test_rule__works_as_a_rule_of_sqlmeshs_linter(tmp_path) -> None:  # type: ignore[no-untyped-def]

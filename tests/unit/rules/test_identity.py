@@ -100,6 +100,28 @@ CASES = {
         "CROSS JOIN raw.customers AS d",
         "raw.customers",
     ),
+    "a broadcast": Case(
+        "broadcast-hint",
+        f"{FULL}SELECT /*+ BROADCAST(c) */ o.order_id FROM raw.orders AS o "
+        "JOIN raw.customers AS c ON c.customer_id = o.customer_id",
+        f"{FULL}SELECT /*+ MAPJOIN(k) */ p.order_id FROM raw.orders AS p "
+        "JOIN raw.customers AS k ON k.customer_id = p.customer_id",
+        f"{FULL}SELECT /*+ BROADCAST(c, d) */ o.order_id FROM raw.orders AS o "
+        "JOIN raw.customers AS c ON c.customer_id = o.customer_id "
+        "JOIN raw.orders AS d ON d.order_id = o.order_id",
+        "raw.orders",
+    ),
+    "a timestamp that ends with a day": Case(
+        "interval-edge-lost",
+        f"{DAILY}SELECT o.order_id, o.order_ts FROM raw.orders AS o "
+        "WHERE o.order_ts BETWEEN @start_ds AND @end_ds",
+        f"{DAILY}SELECT x.order_id, x.order_ts FROM raw.orders AS x "
+        "WHERE x.order_ts >= @start_ds AND x.order_ts <= @end_ds",
+        f"{DAILY}SELECT o.order_id, o.order_ts FROM raw.orders AS o "
+        "JOIN raw.orders AS p ON p.order_id = o.order_id AND p.order_ts <= @end_ds "
+        "WHERE o.order_ts BETWEEN @start_ds AND @end_ds",
+        "timestamps to @end_ds",
+    ),
     "a star": Case(
         "select-star",
         f"{FULL}SELECT * FROM raw.orders AS o",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.rules.gather import model_in_file
 from ci_bot.worker.rules.sql.algebra.terms import Interner
-from ci_bot.worker.rules.sql.canonical import Meaning, meaning
+from ci_bot.worker.rules.sql.proof import Form, form_of
 from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.world import models
 
@@ -19,11 +19,11 @@ KEYS = Interner()
 HEAD = "MODEL (name a.b, kind FULL); "
 
 
-def of(query: str) -> Meaning:
+def of(query: str) -> Form:
     made = models({"models/m.sql": HEAD + query})
     found = Queries().of(made['"spark_catalog"."a"."b"'])
     assert found is not None
-    read = meaning(found, "spark", KEYS)
+    read = form_of(found.rendered, KEYS)
     assert read is not None
     return read
 

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra.terms import Interner
-from ci_bot.worker.rules.sql.canonical import Meaning, meaning
+from ci_bot.worker.rules.sql.proof import Form, form_of
 from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.pairs.bases import parse
 from tests.unit.rules.pairs.engine import Rows, run
@@ -22,16 +22,16 @@ NOT_READ = {"an inner join outside and inside an outer one"}
 FOR_SPARK = {"OUTER of a lateral view", "position for value"}
 
 
-def meanings(before: str, after: str) -> tuple[Meaning, Meaning]:
+def forms(before: str, after: str) -> tuple[Form, Form]:
     keys = Interner()
-    old, new = (_meaning(text, keys) for text in (before, after))
+    old, new = (_form(text, keys) for text in (before, after))
     return old, new
 
 
-def _meaning(text: str, keys: Interner) -> Meaning:
+def _form(text: str, keys: Interner) -> Form:
     files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
     query = Queries().of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
-    read = meaning(query, "spark", keys) if query is not None else None
+    read = form_of(query.rendered, keys) if query is not None else None
     if read is None:
         raise AssertionError(f"cannot be taken apart: {text}")
     return read
@@ -73,14 +73,14 @@ def test_near_miss__gives_other_rows(name: str, database: Any) -> None:
 
 @pytest.mark.parametrize("name", SAME)
 def test_rewrite__is_proved(name: str) -> None:
-    before, after = meanings(*SAME[name])
+    before, after = forms(*SAME[name])
 
     assert after.proves_same(before), (before.gaps, after.gaps)
 
 
 @pytest.mark.parametrize("name", OTHER)
 def test_near_miss__is_not_proved(name: str) -> None:
-    before, after = meanings(*OTHER[name])
+    before, after = forms(*OTHER[name])
 
     # What differs is seen, and not only something that is not understood.
     assert not after.gaps or name in NOT_READ
@@ -89,6 +89,6 @@ def test_near_miss__is_not_proved(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNSURE)
 def test_unsure__is_not_proved(name: str) -> None:
-    before, after = meanings(*UNSURE[name])
+    before, after = forms(*UNSURE[name])
 
     assert not after.proves_same(before)

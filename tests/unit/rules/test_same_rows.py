@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tests.oracle.fuzzing import FULL
 from tests.unit.rules.pairs.bases import base
-from tests.unit.rules.pairs.engine import databases, in_duckdb, meanings, run
+from tests.unit.rules.pairs.engine import databases, forms, in_duckdb, run
 from tests.unit.rules.pairs.misses import MISSES
 from tests.unit.rules.pairs.rewriting import REWRITES
 
@@ -23,7 +23,7 @@ Prover = Callable[[Any, Any, bool], bool]
 
 
 def proved(before: Any, after: Any, as_written: bool) -> bool:
-    old, new = meanings(before, after, as_written=as_written)
+    old, new = forms(before, after, as_written=as_written)
     return new.proves_same(old)
 
 

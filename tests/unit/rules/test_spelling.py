@@ -268,3 +268,23 @@ def test_unique_key__is_proved_by_every_key_of_the_group_only() -> None:
         found[key] = rules(change(before, after))["unique-key-not-unique"]
 
     assert found == {"customer_id": "high", "(customer_id, status)": "medium"}
+
+
+STAGED = (
+    "MODEL (name stg.a, kind FULL); SELECT CAST(o.order_id AS {kind}) AS n FROM raw.orders AS o"
+)
+GUARDED = "MODEL (name stg.b, kind FULL); SELECT COALESCE(a.n, 0) AS k FROM stg.a AS a"
+SHOWN = "MODEL (name mart.c, kind VIEW); SELECT {column} FROM stg.b AS b"
+
+
+@pytest.mark.parametrize(("kind", "alarms"), [("INT", []), ("BIGINT", ["column-retyped"])])
+def test_cast__to_what_spark_makes_of_a_default_is_no_change_of_type(
+    kind: str, alarms: list[str]
+) -> None:
+    def files(column: str) -> dict[str, str]:
+        texts = (STAGED.format(kind=kind), GUARDED, SHOWN.format(column=column))
+        return {f"models/m{number}.sql": text for number, text in enumerate(texts)}
+
+    inputs = change(files("b.k"), files("CAST(b.k AS INT) AS k"))
+
+    assert [item.rule for item in seen(inputs, "column-retyped")] == alarms

@@ -30,7 +30,7 @@ COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the colu
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
 _PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
 _FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
-_REFUSED = re.compile(r"forward-only model[^:]*: ([\w.]+(?:, [\w.]+)*)")
+_REFUSED = re.compile(r"forward-only model[^:]*: ([^\s,]+(?:, [^\s,]+)*)\.(?:\s|$)")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
 
@@ -152,6 +152,11 @@ def conflict(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
     known = {f.model for f in facts.findings if f.rule == COLUMNS_LOST and f.model is not None}
+    only_more = {
+        change.model
+        for change in facts.changes
+        if change.columns and all(column.before is None for column in change.columns)
+    }
     prod = facts.prod_plan
     if prod is not None:
         for model in prod.forward_only_schema_changes:
@@ -161,6 +166,7 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
                     "A merge alters the schema of this forward-only table in place; its history "
                     "is not computed again.",
                     "its owner confirms the new columns and what history will hold",
+                    severity="medium" if model in only_more else None,
                     model=model,
                 )
     for text in (facts.failure and facts.failure.message, prod and prod.failure):

@@ -42,7 +42,7 @@ def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
             + (". Its result is the same as before" if change.model in same else "")
             + ".",
             "the owner confirms that past results are meant to change, best with a data diff",
-            severity="medium" if harmless else None,
+            severity="low" if harmless else None,
             model=change.model,
             path=change.path,
         )

@@ -12,6 +12,7 @@ from ci_bot.worker.rules.changes import (
     rows,
     schedule,
     storage,
+    windows,
 )
 from ci_bot.worker.rules.registry import on_change, on_new_model
 
@@ -29,4 +30,5 @@ __all__ = [
     "rows",
     "schedule",
     "storage",
+    "windows",
 ]

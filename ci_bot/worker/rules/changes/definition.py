@@ -146,7 +146,7 @@ def _groups_by(pair: Pair, key: frozenset[str]) -> bool:
     """Whether the query groups by the key, or a grain that the old version had says so."""
     if any(grain and grain <= key for grain in grain_of(pair.before)):
         return True
-    grouped = pair.both[1].grouped_by if pair.both is not None else frozenset()
+    grouped = pair.forms[1].grouped_by if pair.forms is not None else frozenset()
     return bool(grouped) and grouped <= key
 
 

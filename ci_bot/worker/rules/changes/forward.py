@@ -110,11 +110,14 @@ def _column(operation: Any) -> str:
 @on_change(MIXED)
 def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """History keeps the old logic and new intervals get the new one, in one table."""
-    if pair.renamed or not pair.after.forward_only or pair.meanings is None:
+    if pair.renamed or not pair.after.forward_only:
         return
+    if pair.forms is None or pair.meanings is None:
+        return
+    was, now = (form.results for form in pair.forms)
+    other = [name for name in was if name in now and was[name] != now[name]]
+    added = [name for name in now if name not in was]
     old, new = pair.meanings
-    other = [n for n in old.results if n in new.results and old.results[n] != new.results[n]]
-    added = [n for n in new.results if n not in old.results]
     rows = (old.filters, old.joins, old.groups, old.distincts, old.unions) != (
         new.filters, new.joins, new.groups, new.distincts, new.unions
     )  # fmt: skip

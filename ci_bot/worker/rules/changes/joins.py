@@ -12,7 +12,7 @@ from ci_bot.worker.rules.models.joining import fixed_columns, keys_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.rules.sql.canonical import Join, Meaning
+from ci_bot.worker.rules.sql.meaning import Join, Meaning
 from ci_bot.worker.rules.sql.queries import plain, selects, table_name
 
 CHANGED = rule("join-changed")

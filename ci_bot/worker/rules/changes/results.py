@@ -18,8 +18,9 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql import columns as types
-from ci_bot.worker.rules.sql.canonical import unquoted
-from ci_bot.worker.rules.sql.queries import Query
+from ci_bot.worker.rules.sql.algebra.terms import TermKey
+from ci_bot.worker.rules.sql.meaning import WHOLE, unquoted
+from ci_bot.worker.rules.sql.queries import Query, plain
 
 RETYPED = rule("column-retyped")
 DIVISION = rule("division-changed")
@@ -40,11 +41,20 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     readers = {change.name: change.readers for change in pair.columns}
     # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
     own = validity_columns(pair.after)
+    models = {plain(fqn): model for fqn, model in inputs.before.items()}
+
+    def supposed(name: str, kind: Any, replaced: Any) -> bool:
+        whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
+        return whole and types.is_supposed(pair.before, name, models, pair.queries)
+
     for how, severity in (("narrower", None), ("other", None), ("wider", "low")):
         found = [
             name
             for name, kind in old.items()
-            if name in new and name not in own and types.retyped(kind, new[name]) == how
+            if name in new
+            and name not in own
+            and types.retyped(kind, new[name]) == how
+            and not (how == "narrower" and supposed(name, kind, new[name]))
         ]
         if not found:
             continue
@@ -109,9 +119,9 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     old, new = (side.quotients for side in pair.meanings)
     for name in sorted(set(old) & set(new)):
         was, now = old[name], new[name]
-        if now["whole"] > was["whole"]:
+        if now[WHOLE] > was[WHOLE]:
             told = "is cut to whole numbers"
-        elif now["whole"] < was["whole"]:
+        elif now[WHOLE] < was[WHOLE]:
             told = "is no longer cut to whole numbers"
         elif _below(was) != _below(now) and _below(was) and _below(now):
             told = "divides by something else"
@@ -127,8 +137,8 @@ def divisions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _below(bag: Counter[Any]) -> dict[Any, int]:
-    return {key: count for key, count in bag.items() if key != "whole"}
+def _below(bag: Counter[TermKey]) -> dict[TermKey, int]:
+    return {key: count for key, count in bag.items() if key != WHOLE}
 
 
 @on_change(AGGREGATE)
@@ -162,7 +172,7 @@ def same_result(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """A rewrite that is proven to give the same rows on any data."""
     if pair.same_query or not gives_the_same(pair):
         return
-    order = pair.both is not None and list(pair.both[0].results) != list(pair.both[1].results)
+    order = pair.forms is not None and list(pair.forms[0].results) != list(pair.forms[1].results)
     yield Observation(
         SAME,
         "Only the spelling differs: names, nesting, or the order of what has no order. Filters, "

@@ -9,7 +9,7 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.sql.algebra.terms import Interner
-from ci_bot.worker.rules.sql.canonical import meaning_of
+from ci_bot.worker.rules.sql.proof import form_of
 from ci_bot.worker.rules.sql.queries import Query
 from ci_bot.worker.rules.statements import model_statements
 
@@ -23,21 +23,14 @@ def gives_the_same(pair: Pair) -> bool:
     more where all times differ. What a macro does with them only its own text says, so macros have
     to be the same ones.
     """
-    if pair.meanings is not None or pair.both is None:
+    if not pair.is_proved_same:
         return False
     old, new = pair.query_before, pair.query_after
     if old is None or new is None or old.written is None or new.written is None:
         return False
     return (
-        _proved(pair.both)
-        and _same_frame(pair)
-        and _same_macros(pair, old, new)
-        and _same_at_other_times(pair, old, new)
+        _same_frame(pair) and _same_macros(pair, old, new) and _same_at_other_times(pair, old, new)
     )
-
-
-def _proved(both: tuple[Any, Any]) -> bool:
-    return bool(both[0].proves_same(both[1]))
 
 
 def _same_frame(pair: Pair) -> bool:
@@ -107,6 +100,5 @@ def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
     if before is None or after is None:
         return False
     keys = Interner()
-    was = meaning_of(before, pair.before.dialect, keys, pair.new_names)
-    now = meaning_of(after, pair.after.dialect, keys, {})
+    was, now = form_of(before, keys, pair.new_names), form_of(after, keys)
     return was is not None and now is not None and was.proves_same(now)

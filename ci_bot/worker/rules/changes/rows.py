@@ -1,53 +1,20 @@
-"""Changes that let rows in, keep them out, or count them otherwise."""
+"""Changes of what a row stands for, and of how often equal rows count."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ci_bot.contracts.rules import rule
-from ci_bot.secrets import hide
-from ci_bot.secrets.cutting import shortened
+from ci_bot.worker.rules.changes.windows import shown
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.rules.sql.algebra.terms import TermKey
-from ci_bot.worker.rules.sql.canonical import Meaning
 
-FILTER = rule("filter-changed")
 GRAIN = rule("grain-changed")
 DISTINCT = rule("distinct-changed")
 UNION = rule("union-changed")
-
-SHOWN = 200
-
-
-def _shown(meaning: Meaning, key: TermKey, inputs: RuleInputs) -> str:
-    """A condition of a query as it is written there, with the models in it called as everywhere."""
-    return shortened(hide(inputs.names.within(meaning.show(key))), SHOWN)
-
-
-@on_change(FILTER)
-def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
-    """Conditions on rows, wherever in the query they stand; not those on the interval."""
-    if pair.meanings is None:
-        return
-    old, new = pair.meanings
-    # An inner join's own conditions filter like a WHERE: moving one there changes nothing.
-    lost = [key for key in (old.filters - new.filters) if key not in new.inner_conditions]
-    came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
-    if not lost and not came:
-        return
-    told = [f"removed {_shown(old, key, inputs)}" for key in lost]
-    told += [f"added {_shown(new, key, inputs)}" for key in came]
-    yield Observation(
-        FILTER,
-        f"Other rows pass than before: {names(told, 4)}.",
-        "the owner confirms which rows belong to the model",
-        model=pair.after,
-        anchors=(*(new.show(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
-    )
 
 
 @on_change(GRAIN)
@@ -62,13 +29,15 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             and old.groups[-1] != new.groups[-1]
             and (len(old.groups) == len(new.groups))
         ):
-            less = {_shown(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
-            more = {_shown(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
+            less = {shown(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
+            more = {shown(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
             parts = [
                 f"without {names(less)}" if less else "",
                 f"with {names(more)}" if more else "",
             ]
-            told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
+            # Where the words are the same, a key of that name is computed otherwise.
+            if less != more:
+                told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
         elif bool(old.groups) != bool(new.groups):
             told = "Rows are grouped now." if new.groups else "Rows are no longer grouped."
     declared_old, declared_new = set(grain_of(pair.before)), set(grain_of(pair.after))

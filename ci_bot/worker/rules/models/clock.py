@@ -12,7 +12,7 @@ from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.places import place_of
 from ci_bot.worker.rules.sql.python_code import clock_calls, random_calls
-from ci_bot.worker.rules.sql.queries import Query
+from ci_bot.worker.rules.sql.queries import Query, outer
 
 _CLOCK = tuple(
     getattr(exp, name)
@@ -81,7 +81,9 @@ class CurrentTime(ModelRule):
             lambda calls: f"{_in_words(calls)}: {effect}",
             "@execution_ts (or start and end) stands in its place",
             subject=found,
-            severity="medium" if view else None,
+            severity="medium"
+            if view or (query and _only_stamps(query, len(found), model))
+            else None,
             anchors=(*_functions(found), *sorted(_CLOCK_NAMES)),
         )
 
@@ -126,6 +128,28 @@ class RandomValue(ModelRule):
                 subject=found,
                 anchors=(*_functions(found), *sorted(_RANDOM_NAMES)),
             )
+
+
+def _only_stamps(query: Query, calls: int, model: Any) -> bool:
+    """Whether every call of the clock is a result by itself, and decides nothing.
+
+    It says when a row was written, and no other value or row depends on it. That is not so for what
+    the table is stored or matched by.
+    """
+    items = [item for scope in outer(query.scopes) for item in scope.expression.expressions]
+    stamps = [item.alias_or_name.lower() for item in items if isinstance(_bare(item), _CLOCK)]
+    deciding = [*model.partitioned_by, *model.unique_key, *model.grains]
+    if model.time_column is not None:
+        deciding.append(model.time_column.column)
+    used = {column.name.lower() for key in deciding for column in key.find_all(exp.Column)}
+    return len(stamps) == calls and not used & {*stamps}
+
+
+def _bare(item: Any) -> Any:
+    node = item.unalias()
+    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
+        node = node.this
+    return node
 
 
 def _functions(calls: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.queries import Query, selects, table_name
 
 _ADDING = (exp.Sum, exp.Avg)
+_BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
 def keys_of(model: Any) -> list[frozenset[str]]:
@@ -214,3 +215,47 @@ def _listed_column(subquery: Any) -> Any:
         return None
     item = subquery.expressions[0].unalias()
     return item if isinstance(item, exp.Column) else None
+
+
+@on_model
+class BroadcastHint(ModelRule):
+    """A hint makes Spark send a table to every executor, however large it has become."""
+
+    spec = rule("broadcast-hint")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        query = self.query(model)
+        if query is None or not query.written_tree.has(exp.Hint):
+            return
+        for scope in selects(query.written_root):
+            hint = scope.expression.args.get("hint")
+            for name in _broadcast(hint) if hint is not None else ():
+                source = scope.sources.get(name)
+                if not isinstance(source, exp.Table):
+                    continue
+                partner = self.project.by_table.get(table_name(source))
+                if partner is not None and partner.kind.is_seed:
+                    continue
+                grows = partner is not None and partner.kind.is_incremental
+                called = self.project.called(table_name(source))
+                yield self.observation(
+                    model,
+                    f"The hint sends all of `{called}` to every executor, by way of the driver"
+                    + (", and that table grows with each interval" if grows else "")
+                    + ". No setting overrules a hint: Spark fails from 8 GB or 512 million rows "
+                    "on, or before that for lack of memory.",
+                    "the hint goes: adaptive execution broadcasts what is small by itself",
+                    subject=[called],
+                    severity=None if grows else "medium",
+                    anchors=("BROADCAST", "MAPJOIN"),
+                )
+
+
+def _broadcast(hint: Any) -> list[str]:
+    """The names in a SELECT that its hints tell Spark to broadcast."""
+    return [
+        table.alias_or_name
+        for item in hint.expressions
+        if isinstance(item, exp.JoinHint) and str(item.this).upper() in _BROADCASTS
+        for table in item.expressions
+    ]

@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import exp
-from sqlmesh.core import dialect as d
 
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.sql.canonical import conjuncts
+from ci_bot.worker.rules.sql.columns import TIMESTAMPS, known_types
 from ci_bot.worker.rules.sql.interval import (
     bounds_of,
+    day_macro,
     is_interval_predicate,
+    last_days,
     mentions_interval,
     time_column_origins,
 )
-from ci_bot.worker.rules.sql.queries import Query, outer, projection
+from ci_bot.worker.rules.sql.python_code import unused_edges
+from ci_bot.worker.rules.sql.queries import Query, conjuncts, origins, outer, projection
 
 # Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
 UNITS = {
@@ -29,6 +31,7 @@ _ALIASES = {
     "mm": "month", "mon": "month", "yy": "year", "yyyy": "year", "q": "quarter", "dd": "day",
     "hh": "hour", "wk": "week", "isoweek": "week",
 }  # fmt: skip
+BOTH = 2
 _SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
 _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
@@ -49,6 +52,8 @@ class TimeFilterMissing(ModelRule):
     spec = rule("time-filter-missing")
 
     def see(self, model: Any) -> Iterator[Observation]:
+        if model.is_python and model.kind.is_incremental_by_time_range:
+            yield from self._in_python(model)
         if not (query := self.query(model)):
             return
         if model.kind.is_incremental_by_unique_key:
@@ -90,13 +95,26 @@ class TimeFilterMissing(ModelRule):
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
+    def _in_python(self, model: Any) -> Iterator[Observation]:
+        unused = unused_edges(model)
+        if unused:
+            yield self.observation(
+                model,
+                f"The code uses no {' and no '.join(unused)}, so each run reads more than its "
+                "interval, and may write rows that are dated outside of it.",
+                "what is read is filtered by `start` and `end`",
+                subject=unused,
+                severity=None if len(unused) == BOTH else "medium",
+                anchors=("fetchdf", "resolve_table", "def execute", "def "),
+            )
+
     def _only_one_day(self, model: Any, query: Query) -> Iterator[Observation]:
         """A run of several intervals, as every backfill is, gets start and end of all of them."""
         alone = model.batch_size == 1 and not model.lookback
         if alone or query.written is None:
             return
         for test in query.written_tree.all(exp.EQ):
-            edges = {name for side in (test.this, test.expression) if (name := _day_macro(side))}
+            edges = {name for side in (test.this, test.expression) if (name := day_macro(side))}
             if len(edges) == 1 and (edge := edges.pop()):
                 yield self.observation(
                     model,
@@ -111,7 +129,7 @@ class TimeFilterMissing(ModelRule):
 
 @on_model
 class IntervalEdge(ModelRule):
-    """start_ds and end_ds are both inside the interval."""
+    """start_ds and end_ds are both inside the interval, as days."""
 
     spec = rule("interval-edge-lost")
 
@@ -123,7 +141,7 @@ class IntervalEdge(ModelRule):
             left = isinstance(test, exp.LT)
             # x < end and x > start, written either way round.
             for side, loses_end in ((test.expression, left), (test.this, not left)):
-                name = _day_macro(side)
+                name = day_macro(side)
                 if name is not None and name.startswith("end_" if loses_end else "start_"):
                     yield self.observation(
                         model,
@@ -134,14 +152,28 @@ class IntervalEdge(ModelRule):
                         subject=[f"@{name}"],
                         anchors=(f"@{name}",),
                     )
+        for scope, side, name in last_days(query):
+            if self._has_hours(scope, side):
+                yield self.observation(
+                    model,
+                    f"`{side.sql(dialect=model.dialect)}` is a timestamp, and @{name} is midnight "
+                    "at the begin of the interval's last day: the rest of that day is left out.",
+                    "timestamps are compared with @start_ts and @end_ts, or cast to DATE",
+                    subject=[f"timestamps to @{name}"],
+                    anchors=(f"@{name}",),
+                )
 
-
-def _day_macro(node: Any) -> str | None:
-    """start_ds or its kin where a side is exactly that, cast or not; a shifted one is no edge."""
-    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
-        node = node.this
-    name = node.name.lower() if isinstance(node, d.MacroVar) else ""
-    return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
+    def _has_hours(self, scope: Any, side: Any) -> bool:
+        """Whether every value is a timestamp, as far as casts and models say."""
+        if isinstance(side, exp.Cast | exp.TryCast):
+            return str(side.to.this.value) in TIMESTAMPS
+        found = origins(scope, side)
+        kinds = [
+            (known_types(self.project.by_table.get(table)) or {}).get(name) for table, name in found
+        ]
+        return bool(kinds) and all(
+            kind is not None and str(kind.this.value) in TIMESTAMPS for kind in kinds
+        )
 
 
 @on_model

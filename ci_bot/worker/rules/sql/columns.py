@@ -9,10 +9,23 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.contracts.documents.plan import ColumnChange
-from ci_bot.worker.rules.sql.queries import Queries, plain, selects, table_name
+from ci_bot.worker.rules.sql.queries import (
+    Queries,
+    origins,
+    outer,
+    plain,
+    projection,
+    selects,
+    source_of,
+    table_name,
+)
+
+# A chain of models longer than this is not followed.
+MOST_STEPS = 12
 
 _FLOATS = ("FLOAT", "DOUBLE")
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ", "DATETIME")
+TIMESTAMPS = frozenset({*_TIMES} - {"DATE"})
 _TEXTS = ("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "NAME")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19, "INT128": 38, "INT256": 76}
 
@@ -124,6 +137,53 @@ def retyped(old: Any, new: Any) -> str | None:
     if before == after and not old.expressions and not new.expressions:
         return None
     return "other"
+
+
+def is_supposed(model: Any, name: str, models: Mapping[str, Any], queries: Queries) -> bool:
+    """Whether only the parser takes a column for BIGINT: of INT and 0 it makes BIGINT in COALESCE,
+    IF and CASE, and Spark makes INT.
+
+    Args:
+        models: by full name, lower case and without quotes.
+    """
+    for _ in range(MOST_STEPS):
+        query = queries.of(model) if model is not None else None
+        if query is None or getattr(model, "columns_to_types_", None):
+            return False
+        branches = outer(query.root)
+        if len(branches) != 1:
+            return False
+        (branch,) = branches
+        item = projection(branch, name)
+        if not isinstance(item, exp.Column):
+            parts = _alternatives(item)
+            return bool(parts) and all(
+                part.type is not None
+                and _DIGITS.get(str(part.type.this.value), 99) <= _DIGITS["INT"]
+                for part in parts
+            )
+        found = origins(branch, item)
+        if len(found) != 1:
+            return False
+        ((table, name),) = found
+        if table == plain(model.fqn):
+            return False
+        # Through its own CTEs a column is not followed: what they compute is seen as a whole.
+        source = source_of(branch, item)
+        model = models.get(table) if isinstance(source, exp.Table) else None
+    return False
+
+
+def _alternatives(node: Any) -> list[Any]:
+    """The values that one of is taken, as COALESCE, IF and CASE do."""
+    if isinstance(node, exp.Coalesce):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.If):
+        return [part for part in (node.args.get("true"), node.args.get("false")) if part]
+    if isinstance(node, exp.Case):
+        chosen = [branch.args.get("true") for branch in node.args.get("ifs") or []]
+        return [part for part in (*chosen, node.args.get("default")) if part]
+    return []
 
 
 def _same(old: Any, new: Any) -> str | None:

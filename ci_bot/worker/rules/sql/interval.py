@@ -7,7 +7,7 @@ history in each run; one that filters on another column writes rows that are thr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from ci_bot.worker.rules.sql.queries import (
     origins,
     outer,
     projection,
+    selects,
 )
 
 MAX_DEPTH = 12
@@ -202,6 +203,34 @@ def _comparison(scope: Any, node: Any) -> Bounds:
 
 def _columns(scope: Any, node: Any) -> frozenset[tuple[str, str]]:
     return frozenset(origins(scope, node))
+
+
+def day_macro(node: Any) -> str | None:
+    """start_ds or its kin where a side is exactly that, cast or not; a shifted one is no edge."""
+    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
+        node = node.this
+    name = node.name.lower() if isinstance(node, d.MacroVar) else ""
+    return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
+
+
+def last_days(query: Query) -> Iterator[tuple[Any, Any, str]]:
+    """Columns and casts that may be no later than the interval's last day.
+
+    Yields the scope, the column or cast, and the macro that the day is written as.
+    """
+    for scope in selects(query.written_root):
+        for test in scope.find_all(exp.Between, exp.LTE, exp.GTE):
+            if isinstance(test, exp.Between):
+                side, day = test.this, test.args["high"]
+            elif isinstance(test, exp.LTE):
+                side, day = test.this, test.expression
+            else:
+                side, day = test.expression, test.this
+            name = day_macro(day)
+            if name in {"end_ds", "end_date"} and isinstance(
+                side, exp.Column | exp.Cast | exp.TryCast
+            ):
+                yield scope, side, name
 
 
 def time_column_origins(roots: Iterable[Any], name: str) -> set[tuple[str, str]]:

@@ -183,6 +183,31 @@ def random_calls_in(found: list[ast.AST]) -> list[str]:
     return hits
 
 
+def unused_edges(model: Any) -> list[str]:
+    """Which of start and end the function of a Python model does not use; none if in doubt."""
+    stored = model.python_env.get(model.entrypoint)
+    tree = parse(stored.payload) if stored is not None else None
+    function = (
+        next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
+        if tree is not None
+        else None
+    )
+    if function is None:
+        return []
+    used = {
+        node.id
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }
+    rest = function.args.kwarg.arg if function.args.kwarg is not None else None
+    if rest in used or "locals" in used:
+        return []
+    # What runs up to the moment of the run has an end, too.
+    known = {"start": {"start"}, "end": {"end", "execution_time"}}
+    return [edge for edge, names in known.items() if not used & names]
+
+
 def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 

@@ -184,6 +184,15 @@ def projection(select: Any, name: str) -> Any:
     return None
 
 
+def conjuncts(condition: Any) -> list[Any]:
+    """The parts of a condition, as they are written, that all have to hold."""
+    if isinstance(condition, exp.Paren):
+        return conjuncts(condition.this)
+    if isinstance(condition, exp.And):
+        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
+    return [condition]
+
+
 def source_of(scope: Any, column: Any) -> Any:
     """Where a column comes from: a table, a scope, or None."""
     if column.table:

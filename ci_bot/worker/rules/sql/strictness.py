@@ -15,8 +15,8 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.rules.sql.algebra.keys import Sealer
-from ci_bot.worker.rules.sql.algebra.reader import QueryTooLargeError, Reader
 from ci_bot.worker.rules.sql.algebra.terms import Interner, Operation, Term, TermKey
+from ci_bot.worker.rules.sql.translation.reader import QueryTooLargeError, Reader
 
 Strictness = Literal["stricter", "weaker", "unknown"]
 # Arguments of SQLMesh's own audits that bound values from below and from above.

@@ -7,14 +7,13 @@ from random import Random
 from typing import Any
 
 import duckdb
-from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.simplify import simplify
 from sqlglot.schema import MappingSchema
 
 from ci_bot.worker.rules.sql.algebra.terms import Interner
-from ci_bot.worker.rules.sql.canonical import Meaning, meaning_of
+from ci_bot.worker.rules.sql.proof import Form, form_of
 from tests.unit.rules.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
 
 Rows = Counter[tuple[str, ...]]
@@ -74,17 +73,10 @@ def rendered(tree: Any) -> Any:
     return simplify(annotate_types(qualified, schema=SCHEMA, dialect="spark"), dialect="spark")
 
 
-def meanings(before: Any, after: Any, *, as_written: bool = False) -> tuple[Meaning, Meaning]:
-    """What both queries mean, rendered or as they are written."""
+def forms(before: Any, after: Any, *, as_written: bool = False) -> tuple[Form, Form]:
+    """Both queries in normal form, rendered or as they are written."""
     keys = Interner()
-    old, new = (
-        meaning_of(tree if as_written else rendered(tree), "spark", keys, {})
-        for tree in (before, after)
-    )
+    old, new = (form_of(tree if as_written else rendered(tree), keys) for tree in (before, after))
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
     return old, new
-
-
-def is_select(tree: Any) -> bool:
-    return isinstance(tree, exp.Select)

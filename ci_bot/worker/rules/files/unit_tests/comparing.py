@@ -28,6 +28,7 @@ _MOVING = re.compile(
     r":\s*['\"]?(today|yesterday|tomorrow|now)['\"]?\s*[,}\n]|"
     r"\{\{.*\b(now|today|datetime|modules\.datetime)\b.*\}\}"
 )
+_MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
 
 @on_file_and_models(REMOVED, WEAKENED)
@@ -168,5 +169,15 @@ def moving_dates(inputs: RuleInputs) -> Iterator[Observation]:
                     "the test uses fixed dates (and `vars: execution_time` where it needs one)",
                     path=path,
                     line=number,
+                    model_name=_tested_at(after.splitlines(), number - 1),
                 )
                 break
+
+
+def _tested_at(lines: list[str], place: int) -> str | None:
+    """The model of the test that a line belongs to: a test begins where a line is not indented."""
+    begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
+    first = max((n for n in begins if n <= place), default=0)
+    last = min((n for n in begins if n > place), default=len(lines))
+    named = (_MODEL.match(line) for line in lines[first:last])
+    return next((found[1] for found in named if found), None)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ci_bot.worker.rules.sql.algebra.terms import (
     Nested,
+    QuerySource,
     SourceColumn,
     Term,
     conjuncts,
@@ -25,17 +26,6 @@ from ci_bot.worker.rules.sql.algebra.terms import (
 
 SetKind = Literal["union", "intersect", "except"]
 Hanging = Literal["left", "semi", "anti", "lateral", "lateral outer"]
-
-
-@dataclass(eq=False)
-class QuerySource:
-    """One occurrence of something that rows come from.
-
-    Attributes:
-        turn: the how manieth occurrence of the same thing it is in its SELECT, from 1.
-    """
-
-    turn: int = field(default=1, kw_only=True)
 
 
 @dataclass(eq=False)

@@ -20,12 +20,18 @@ from ci_bot.worker.rules.sql.algebra.blocks import (
     Generated,
     Outer,
     Part,
-    QuerySource,
     SetOperation,
     TableRead,
     Values,
 )
-from ci_bot.worker.rules.sql.algebra.terms import Interner, Nested, SourceColumn, Term, TermKey
+from ci_bot.worker.rules.sql.algebra.terms import (
+    Interner,
+    Nested,
+    QuerySource,
+    SourceColumn,
+    Term,
+    TermKey,
+)
 
 MOST_NUMBERINGS = 120
 Labels = Mapping[QuerySource, object]
@@ -49,13 +55,20 @@ class Sealer:
     def __init__(self, keys: Interner) -> None:
         self.keys = keys
         self._known: dict[tuple[Block, bool], Sealed] = {}
+        self._ordered: dict[Block, bool] = {}
 
     def seal(self, block: Block, *, in_order: bool = False) -> Sealed:
         """The keys of a block that uses no columns of a query around it."""
-        in_order = in_order or block.looks_at_order
+        in_order = in_order or self._looks_at_order(block)
         known = self._known.get((block, in_order))
         if known is None:
             known = self._known[block, in_order] = self._seal(block, {}, 0, in_order=in_order)
+        return known
+
+    def _looks_at_order(self, block: Block) -> bool:
+        known = self._ordered.get(block)
+        if known is None:
+            known = self._ordered[block] = block.looks_at_order
         return known
 
     def as_written(self, block: Block) -> tuple[Sealed, KeyNames]:
@@ -218,6 +231,7 @@ class KeyNames:
 class _Numbers(KeyNames):
     def __init__(self, sealer: Sealer, labels: Labels, level: int, *, in_order: bool) -> None:
         self.known = {}
+        self._columns: dict[tuple[QuerySource, str], tuple[object, ...]] = {}
         self._sealer = sealer
         self._labels = labels
         self._level = level
@@ -227,6 +241,13 @@ class _Numbers(KeyNames):
         return self._labels[source]
 
     def column(self, column: SourceColumn) -> tuple[object, ...]:
+        place = (column.source, column.name)
+        known = self._columns.get(place)
+        if known is None:
+            known = self._columns[place] = self._column(column)
+        return known
+
+    def _column(self, column: SourceColumn) -> tuple[object, ...]:
         source = column.source
         name: object = column.name
         if isinstance(source, Derived):

@@ -7,12 +7,9 @@ operands where that order means nothing. Two terms with one key are one value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from ci_bot.worker.rules.sql.algebra.blocks import Block, QuerySource
+from typing import Any, Protocol
 
 TermKey = int
 
@@ -23,6 +20,17 @@ class Order(Enum):
     MATTERS = 0
     FREE = 1
     FREE_AND_ONCE = 2  # saying a part twice is saying it once
+
+
+@dataclass(eq=False)
+class QuerySource:
+    """One occurrence of something that rows come from.
+
+    Attributes:
+        turn: the how manieth occurrence of the same thing it is in its SELECT, from 1.
+    """
+
+    turn: int = field(default=1, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +45,7 @@ class SourceColumn:
 class Nested:
     """A query within an expression; it may use columns of the queries around it."""
 
-    block: Block
+    block: Any  # a `Block`, which is made of terms and so comes after them
 
 
 class Operation:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ci_bot.worker.rules.sql.algebra.blocks import Block, Derived, QuerySource
-from ci_bot.worker.rules.sql.algebra.terms import SourceColumn, Term
+from ci_bot.worker.rules.sql.algebra.blocks import Block, Derived
+from ci_bot.worker.rules.sql.algebra.terms import QuerySource, SourceColumn, Term
 
 
 @dataclass(eq=False)
@@ -18,7 +19,7 @@ class Item:
         source: whose columns are meant, where they are none of `block`.
         block: a query whose results stand for themselves; nothing is left of its alias.
         names: the columns, by place, where they are known.
-        target: what is read, for a reader.
+        tell: says what is read, for a reader.
         query: the query behind it, and what is in WITH for that; None for what is stored.
         is_hidden: whether other parts of the SELECT cannot name its columns.
     """
@@ -26,10 +27,15 @@ class Item:
     source: QuerySource | None = None
     block: Block | None = None
     names: list[str] | None = None
-    target: str = ""
+    tell: Callable[[], str] = lambda: ""
     query: tuple[Any, Mapping[str, Cte | None]] | None = None
     is_hidden: bool = False
     by_place: bool = False
+
+    @cached_property
+    def target(self) -> str:
+        """What is read."""
+        return self.tell()
 
     def results(self) -> list[str]:
         """The columns that `*` stands for; `*` itself for those of a stored table."""

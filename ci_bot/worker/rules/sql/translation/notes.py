@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
 
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
-from ci_bot.worker.rules.sql.algebra.frames import Cte, Frame, Item
 from ci_bot.worker.rules.sql.algebra.terms import Term
+from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item
 
 ClausePlace = tuple[str, str]
 _HOW = {
@@ -24,8 +25,20 @@ _HOW = {
 
 
 @dataclass(frozen=True)
+class Joined:
+    """A join as it was met; `turned` is what a RIGHT JOIN joins to its item, told as LEFT JOIN."""
+
+    node: Any
+    way: str
+    item: Item
+    frame: Frame
+    on: list[tuple[Term, Any]]
+    turned: Item | None = None
+
+
+@dataclass(frozen=True)
 class JoinNote:
-    """A join as it is written.
+    """A join as it can be told.
 
     Attributes:
         on: each condition, what it was read from, and the (target, column) pairs of several
@@ -43,18 +56,17 @@ class Notes:
     """Clauses in the order in which they are met: those of a query come before its reader's.
 
     Attributes:
-        reads: what stands in FROM or is joined by inner joins, and how often.
-        columns: the columns of queries that are read, by what they read themselves.
+        first: what stands first in each FROM.
+        joined: the joins; `joins` says the same in words, and is worked out when it is asked for.
         blocks: every block; the sources of one that was melted into another come again there.
     """
 
     filters: list[tuple[Term, Any]] = field(default_factory=list)
-    joins: list[JoinNote] = field(default_factory=list)
+    first: list[Item] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
     groups: list[list[tuple[Term, Any]]] = field(default_factory=list)
     distincts: int = 0
     unions: Counter[str] = field(default_factory=Counter)
-    reads: Counter[str] = field(default_factory=Counter)
-    columns: dict[str, set[str]] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
@@ -64,36 +76,38 @@ class Notes:
         self._seen.add(id(node))
         return is_first
 
-    def read(self, node: Any, item: Item) -> None:
-        """Notes what stands first in a FROM."""
-        if self.begin(node):
-            self.reads[item.target] += 1
+    @cached_property
+    def joins(self) -> list[JoinNote]:
+        found: list[JoinNote] = []
+        for join in self.joined:
+            how = _HOW.get(join.way) or ("INNER" if join.on else "CROSS")
+            target = join.item.target
+            if join.turned is not None:
+                how, target = "LEFT", join.turned.target
+            on = [(term, node, _places(node, join.frame)) for term, node in join.on]
+            found.append(JoinNote(join.node, how, target, on))
+        return found
 
-    def join(
-        self,
-        join: Any,
-        way: str,
-        item: Item,
-        frame: Frame,
-        on: list[tuple[Term, Any]],
-        turned: Item | None,
-    ) -> None:
-        """Notes a join; `turned` is what a RIGHT JOIN joins to `item`, told as a LEFT JOIN."""
-        if not self.begin(join):
-            return
-        target = item.target
-        if turned is not None:
-            self.reads[turned.target] -= 1
-            way, target = "left", turned.target
-        if way == "inner" or turned is not None:
-            self.reads[item.target] += 1
-        how = _HOW.get(way) or ("INNER" if on else "CROSS")
-        conditions = [(term, node, _places(node, frame)) for term, node in on]
-        for source in frame.items.values():
-            if source.query is not None:
-                names = written_names(*source.query)
-                self.columns.setdefault(source.target, set()).update(names)
-        self.joins.append(JoinNote(join, how, target, conditions))
+    @cached_property
+    def reads(self) -> Counter[str]:
+        """What stands in FROM or is joined by inner joins, and how often."""
+        found = Counter(item.target for item in self.first)
+        for join in self.joined:
+            if join.turned is not None:
+                found[join.turned.target] -= 1
+            if join.way == "inner" or join.turned is not None:
+                found[join.item.target] += 1
+        return found
+
+    @cached_property
+    def columns(self) -> dict[str, set[str]]:
+        """The columns of queries that are joined, by what they read themselves."""
+        found: dict[str, set[str]] = {}
+        for join in self.joined:
+            for item in join.frame.items.values():
+                if item.query is not None:
+                    found.setdefault(item.target, set()).update(written_names(*item.query))
+        return found
 
     def set_operation(self, node: Any) -> None:
         if self.begin(node):

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.sql import known_functions as functions
+from ci_bot.worker.rules.sql.algebra import functions
 from ci_bot.worker.rules.sql.algebra.blocks import Block
-from ci_bot.worker.rules.sql.algebra.frames import Frame
 from ci_bot.worker.rules.sql.algebra.terms import (
     Nested,
     Operation,
@@ -21,6 +20,7 @@ from ci_bot.worker.rules.sql.algebra.terms import (
     leaf,
     negation,
 )
+from ci_bot.worker.rules.sql.translation.frame import Frame
 
 _COMPARISONS: dict[type, str] = {
     exp.EQ: "eq",

@@ -8,15 +8,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.sql.algebra import scan, sets
 from ci_bot.worker.rules.sql.algebra.blocks import Block
-from ci_bot.worker.rules.sql.algebra.clauses import LAYOUT, Clauses
-from ci_bot.worker.rules.sql.algebra.frames import Cte, Frame, Item
-from ci_bot.worker.rules.sql.algebra.notes import Notes
-from ci_bot.worker.rules.sql.algebra.scalars import Scalars
-from ci_bot.worker.rules.sql.algebra.sources import From, Sources, Way, flat
 from ci_bot.worker.rules.sql.algebra.terms import Term, conjuncts, leaf
+from ci_bot.worker.rules.sql.queries import conjuncts as written_parts
 from ci_bot.worker.rules.sql.queries import table_name
+from ci_bot.worker.rules.sql.translation import scan, sets
+from ci_bot.worker.rules.sql.translation.clauses import LAYOUT, Clauses
+from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item
+from ci_bot.worker.rules.sql.translation.notes import Joined, Notes
+from ci_bot.worker.rules.sql.translation.scalars import Scalars
+from ci_bot.worker.rules.sql.translation.sources import From, Sources
 
 # Each use of a CTE that only filters is read anew, so a chain of them could double at each step.
 MOST_SELECTS = 500
@@ -58,18 +59,12 @@ class Reader:
         return self._new_names.get(name, name)
 
     def first(self, node: Any, item: Item) -> None:
-        self.notes.read(node, item)
+        if self.notes.begin(node):
+            self.notes.first.append(item)
 
-    def joined(
-        self,
-        join: Any,
-        way: Way,
-        item: Item,
-        frame: Frame,
-        on: list[tuple[Term, Any]],
-        turned: Item | None,
-    ) -> None:
-        self.notes.join(join, way, item, frame, on, turned)
+    def joined(self, join: Joined) -> None:
+        if self.notes.begin(join.node):
+            self.notes.joined.append(join)
 
     def nested(self, query: Any, frame: Frame, columns: int | None) -> Block:
         """A subquery in an expression, with as many columns as are used of it."""
@@ -240,7 +235,7 @@ class Reader:
     def _conditions(self, select: Any, clause: str, scalars: Scalars, *, first: bool) -> list[Term]:
         node = select.args.get(clause)
         found: list[Term] = []
-        for part in flat(node.this) if node is not None else ():
+        for part in written_parts(node.this) if node is not None else ():
             terms = conjuncts(scalars.read(part))
             if first:
                 self.notes.filters += [(term, part) for term in terms]

@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.sql.algebra import scan
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
-from ci_bot.worker.rules.sql.algebra.frames import Frame
-from ci_bot.worker.rules.sql.algebra.scalars import Host, Scalars
+from ci_bot.worker.rules.sql.algebra.functions import is_aggregate, makes_rows
 from ci_bot.worker.rules.sql.algebra.terms import Operation, Term, leaf
-from ci_bot.worker.rules.sql.known_functions import is_aggregate, makes_rows
+from ci_bot.worker.rules.sql.translation import scan
+from ci_bot.worker.rules.sql.translation.frame import Frame
+from ci_bot.worker.rules.sql.translation.scalars import Host, Scalars
 
 # What only says where rows are stored.
 LAYOUT = ("sort", "cluster", "distribute")

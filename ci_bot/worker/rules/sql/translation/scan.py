@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.sql.known_functions import is_aggregate, makes_rows
+from ci_bot.worker.rules.sql.algebra.functions import is_aggregate, makes_rows
 
 # Clauses that are read on their own: their names are not those of this SELECT.
 _ELSEWHERE = frozenset({"with_", "from_"})
@@ -40,28 +40,55 @@ class Mentions:
 
 def mentions(select: Any) -> Mentions:
     """The names and kinds of functions in the clauses of `select`."""
-    found = Mentions()
-    for item in select.expressions:
-        if isinstance(item, exp.Star):
-            found.all_of.add("")
-        elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            found.all_of.add(item.table.lower())
+    found = Mentions(all_of={_starred(item) for item in select.expressions if item.is_star})
     for node, is_own in _clauses(select):
-        if isinstance(node, exp.Column):
-            if node.table:
-                found.columns.setdefault(node.table.lower(), set()).add(node.name.lower())
-            else:
+        kind = _kind_of(node)
+        if kind == "column":
+            table = node.args.get("table")
+            if table is None:
                 found.bare.add(node.name.lower())
-        elif is_own:
-            found.windows = found.windows or isinstance(node, exp.Window)
-            found.generators = found.generators or makes_rows(node)
-            found.aggregates = found.aggregates or (
-                is_aggregate(node) and not _is_of_a_window(node)
-            )
+            else:
+                found.columns.setdefault(table.this.lower(), set()).add(node.name.lower())
+        elif not kind or not is_own:
+            continue
+        elif kind == "window":
+            found.windows = True
+        elif kind == "generator":
+            found.generators = True
+        else:
+            found.aggregates = found.aggregates or not _is_of_a_window(node)
     for join in select.args.get("joins") or []:
         for key in join.args.get("using") or []:
             found.bare.add(key.name.lower())
     return found
+
+
+def _starred(item: Any) -> str:
+    """The alias whose columns a star means; "" for all."""
+    return item.table.lower() if isinstance(item, exp.Column) else ""
+
+
+def _kind_of(node: Any) -> str:
+    """What kind of node it is, as far as that is of interest; mostly its type tells."""
+    kind = _KINDS.get(type(node))
+    if kind is None:
+        kind = (
+            "column"
+            if isinstance(node, exp.Column)
+            else "window"
+            if isinstance(node, exp.Window)
+            else "generator"
+            if makes_rows(node)
+            else "aggregate"
+            if is_aggregate(node)
+            else ""
+        )
+        if not isinstance(node, exp.Anonymous):
+            _KINDS[type(node)] = kind
+    return kind
+
+
+_KINDS: dict[type, str] = {}
 
 
 def does(node: Any, what: Any) -> bool:
@@ -89,7 +116,11 @@ def _walk(queue: list[tuple[Any, bool]]) -> Iterator[tuple[Any, bool]]:
         node, is_own = queue.pop()
         yield node, is_own
         is_own = is_own and not isinstance(node, exp.Query)
-        queue += [(child, is_own) for child in node.iter_expressions()]
+        for value in node.args.values():
+            if isinstance(value, exp.Expression):
+                queue.append((value, is_own))
+            elif isinstance(value, list):
+                queue += [(item, is_own) for item in value if isinstance(item, exp.Expression)]
 
 
 def _is_of_a_window(node: Any) -> bool:

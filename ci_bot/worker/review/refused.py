@@ -1,0 +1,101 @@
+"""A review of a project that loads, and that SQLMesh refuses to plan.
+
+The refusal is one sentence about one model. What the rules see needs no plan: they compare the
+models with prod's, and say what else a reader has to know.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ci_bot.contracts.documents.plan import Lineage
+from ci_bot.contracts.documents.report import Project, ReviewFacts
+from ci_bot.contracts.messages import ReviewRequest
+from ci_bot.worker.plan.drift import Drift
+from ci_bot.worker.plan.requested import PlanRefusedError
+from ci_bot.worker.process import load_trace
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project import validation
+from ci_bot.worker.project.directories import display_path, place_of
+from ci_bot.worker.project.opening import OpenProject, versions_of
+from ci_bot.worker.records import history
+from ci_bot.worker.review.checks import run_checks
+from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.worker.review.rule_inputs import refused_inputs
+from ci_bot.worker.rules import find
+from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.problems import failure_of
+
+
+def refused(
+    error: PlanRefusedError, opened: OpenProject, request: ReviewRequest, clock: Clock
+) -> ReviewFacts:
+    """The refusal with its model, the findings on the models, and the checks that need no plan."""
+    context = opened.context
+    names = Names(context.default_catalog, context.default_dialect)
+    repository = Path(request.workplace.repository)
+    place, stamp = place_of(request, request.projects), versions_of(opened)
+    checked = run_checks(
+        context,
+        None,
+        names,
+        repository,
+        clock,
+        project=validation.of_project(opened, place, stamp),
+        changed_files=request.changed_files,
+    )
+    with clock.phase("rules"):
+        drift = Drift.of(context.models, request.changed_files, repository, load_trace.opened())
+        inputs = refused_inputs(opened, drift, request)
+        found = find(inputs)
+        told = (*found, *checked.lint.findings)
+        scoped = scoped_models(
+            context,
+            request.scopes,
+            before=inputs.before,
+            after=inputs.after,
+            about={names.of(item.model) for item in told if item.model is not None},
+            names=names,
+        )
+    failure = failure_of(error, stage="plan", repository=repository)
+    paths = {
+        names.of(fqn): inputs.path_of(model)
+        for side in (inputs.before, inputs.after)
+        for fqn, model in side.items()
+    }
+    cause = next(iter(error.models), None)
+    return ReviewFacts(
+        project=Project(
+            paths=[display_path(path, place) for path in place.projects],
+            gateway=context.selected_gateway,
+            dialect=context.default_dialect,
+            models=len(context.models),
+        ),
+        environment=request.environment,
+        baseline=opened.baseline,
+        prod_plan=None,
+        findings=found,
+        checks=checked,
+        versions=stamp,
+        timings=dict(clock.phases),
+        failure=failure.model_copy(
+            update={"model": cause, "path": failure.path or paths.get(cause or "")}
+        ),
+        scoped=scoped,
+        **no_plan(),
+    )
+
+
+def no_plan() -> dict[str, Any]:
+    return {
+        "identity": None,
+        "changes": [],
+        "backfill": [],
+        "work": [],
+        "restatements": [],
+        "statements": [],
+        "lineage": Lineage(),
+        "cost": history.estimate([], []),
+        "stages": [],
+    }
