@@ -38,6 +38,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.lineage.impact import ChangedPart, Impact, IndirectModel, ReachedModel
 from ci_bot.contracts.messages import Owner
 from tests.factories import (
     DIFF,
@@ -263,6 +264,27 @@ def destructive_report() -> Report:
                     )
                 ],
             ),
+        ),
+        impact=Impact(
+            changed=[
+                ChangedPart(
+                    model="dim.customers",
+                    column="segment",
+                    how="dropped",
+                    reached=[ReachedModel(model="mart.churn", columns=["segment"], rows=True)],
+                ),
+                ChangedPart(
+                    model="mart.board",
+                    column=None,
+                    how="unknown",
+                    why="It is a Python model: what it reads is not known.",
+                ),
+            ],
+            indirect=[
+                IndirectModel(
+                    model="mart.churn", reached="yes", why="Reads `segment` of `dim.customers`."
+                )
+            ],
         ),
         lineage=Lineage(
             nodes=[

@@ -38,6 +38,7 @@ from ci_bot.contracts.documents.plan import (
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.policy import Acceptance, ModelOwners, PolicyUsed, Weighed
+from ci_bot.contracts.lineage.impact import Impact
 from ci_bot.contracts.policy.scopes import ScopedModels
 
 Baseline = Literal["state", "base-branch", "empty"]
@@ -86,6 +87,9 @@ class ReviewFacts(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
+    impact: Impact = Field(
+        default_factory=Impact, description="What depends on each column that changes."
+    )
     short_window: ShortWindow | None = Field(
         default=None, description="Why the environment gets less history; null where it does not."
     )
@@ -150,6 +154,9 @@ class Report(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
+    impact: Impact = Field(
+        default_factory=Impact, description="What depends on each column that changes."
+    )
     short_window: ShortWindow | None = None
     options: list[PlanOption] = Field(
         default_factory=list,
