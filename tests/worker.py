@@ -57,8 +57,7 @@ class Client:
             checkout=root,
             projects=tuple(projects),
             own_machine=self._around.worker_user is None,
-            timeout_minutes=5,
-            **options,
+            **{"timeout_minutes": 5, **options},
         )
         self.heard = Heard()
         self.patience_seconds: float | None = None
@@ -86,7 +85,9 @@ class Client:
         finally:
             cancel.close()
 
-    def review(self, environment: str, **options: Any) -> Report:
+    def review(
+        self, environment: str, *, planned_at: str = "2024-02-01T00:00:00Z", **options: Any
+    ) -> Report:
         def act(bench: WorkerClient) -> Report:
             wanted = reviewing.ReviewOptions(
                 environment=environment,
@@ -94,7 +95,7 @@ class Client:
                 commits=options.pop("commits", reviewing.Commits()),
                 **options,
             )
-            report = reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+            report = reviewing.review(bench, wanted, planned_at=planned_at)
             commits = wanted.commits
             if commits.base is not None and commits.head is not None:
                 changed = bench.git.changed_files(commits.base, commits.head)

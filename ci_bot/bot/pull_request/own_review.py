@@ -26,14 +26,13 @@ from ci_bot.bot.pull_request.trusted_base import why_no_lighter
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference
 from ci_bot.contracts.documents.report import Report
-from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
+from ci_bot.errors import EXIT_REFUSED, BotError
 
 ARTIFACT = "ci-bot-report"
 MAX_ARTIFACT_BYTES = 32 * 1024 * 1024
@@ -72,18 +71,7 @@ def review_again(
         no_lighter=why_no_lighter(pull, None, checked_out=client.git.head()),
     )
     now = publisher.machine.timestamp()
-    try:
-        return reviewing.review(client, options, planned_at=now)
-    except Cancelled:
-        raise
-    except BotError as error:
-        return reviewing.failed_report(
-            failure_of(error, "plan", publisher.redactor),
-            options,
-            projects=client.projects,
-            gateway=client.gateway,
-            planned_at=now,
-        )
+    return reviewing.review_or_failure(client, options, planned_at=now)
 
 
 def commits_of(pull: PullRequest, client: WorkerClient) -> reviewing.Commits:

@@ -21,7 +21,7 @@ from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.contracts.documents.comment import Marker, review_phase
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.errors import BotError, Cancelled, Refused
+from ci_bot.errors import BotError, Refused
 
 
 def flags_of(inputs: Inputs) -> GivenFlags:
@@ -59,18 +59,24 @@ def review(
     commits = commits_of(activity, pull, client)
     if commits.head_branch is None:
         commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
-    before = publisher.look()
-    if publisher.sticky is not None:
-        publisher.template = replace(publisher.template, new_head=commits.head)
-        earlier = publisher.earlier_review()
-        publisher.try_post(
-            "planning",
-            MarkerFacts.of(before),
-            lambda context, budget: render_planning(context, budget, review=earlier),
-            current_head=commits.head,
-        )
+    announce(commits.head, publisher)
     report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
     return publish(report, activity, settings, publisher)
+
+
+def announce(head: str | None, publisher: Publisher) -> None:
+    """Says in the comment that this commit is being planned, above the review that stands there."""
+    before = publisher.look()
+    if publisher.sticky is None:
+        return
+    publisher.template = replace(publisher.template, new_head=head)
+    earlier = publisher.earlier_review()
+    publisher.try_post(
+        "planning",
+        MarkerFacts.of(before),
+        lambda context, budget: render_planning(context, budget, review=earlier),
+        current_head=head,
+    )
 
 
 def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
@@ -145,8 +151,6 @@ def _queued_branch(activity: job.Review, publisher: Publisher, github: GitHub | 
         return None
     try:
         return github.get_pull(activity.number).head_ref
-    except Cancelled:
-        raise
     except BotError as error:
         publisher.warn(
             "The pull request's branch is not known, so a name that makes plans forward-only is "
@@ -170,18 +174,8 @@ def make_report(
         options_of(activity, settings, publisher.template.environment, commits, pull),
         no_lighter=why_no_lighter(pull, activity, checked_out=client.git.head()),
     )
-    try:
-        return reviewing.review(client, options, planned_at=publisher.machine.timestamp())
-    except Cancelled:
-        raise
-    except BotError as error:
-        return reviewing.failed_report(
-            failure_of(error, "plan", client.redactor),
-            options,
-            projects=client.projects,
-            gateway=client.gateway,
-            planned_at=publisher.machine.timestamp(),
-        )
+    now = publisher.machine.timestamp()
+    return reviewing.review_or_failure(client, options, planned_at=now)
 
 
 def options_of(

@@ -33,8 +33,8 @@ from ci_bot.bot.cage.workspace import (
     project_paths,
     search_path,
 )
+from ci_bot.bot.worker_calls.failures import checked
 from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Contract, Failure
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -60,7 +60,7 @@ from ci_bot.contracts.messages import (
 )
 from ci_bot.contracts.policy.scopes import ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
-from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.errors import BadInput, BotError, WorkerFailed
 from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
@@ -242,8 +242,6 @@ class WorkerClient:
             second = Second(request=scan, launch=scan_launch(self._clean_launch))
         try:
             return self._answer(request, ReviewFacts, second=second, trace=self._loads.begin())
-        except Cancelled:
-            raise
         except BotError:
             if second is not None and not second.started:
                 self._loads.never_began()
@@ -299,8 +297,6 @@ class WorkerClient:
                 cancel=self._cancel,
                 clock=self._machine.monotonic,
             )
-        except Cancelled:
-            raise
         except BotError as error:
             second.refusal = error.message
 

@@ -8,6 +8,7 @@ what it sees, or change what it says. What it finds is reported whatever becomes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +23,12 @@ from ci_bot.worker.rules import (
     find_in_statements,
     find_without_plan,
 )
-from ci_bot.worker.rules.gather import model_in_text
 from ci_bot.worker.rules.reading import after, before
+
+_NAME = re.compile(
+    r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,12 @@ class FileInputs(RuleInputs):
             if name is not None:
                 found[path] = [NamedModel(name)]
         return found
+
+
+def model_in_text(text: str) -> str | None:
+    """The name in a MODEL block or @model call, read as text: it may not parse."""
+    found = _NAME.search(text)
+    return next((name for name in found.groups() if name), None) if found else None
 
 
 def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:

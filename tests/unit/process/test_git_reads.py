@@ -37,20 +37,19 @@ def reads(repository: Repository, ground: Path) -> Git:
     return Git(repository.root, private=ground / "private")
 
 
-def test_base_of_merge__first_parent(repository: Repository, reads: Git) -> None:
+def test_parents__of_a_merge(repository: Repository, reads: Git) -> None:
     merge = reads.head()
     assert merge == repository.git("rev-parse", "HEAD")
-    assert reads.base_of_merge(merge) == repository.git("rev-parse", "HEAD^1")
-    assert reads.parents(merge)[1] == repository.git("rev-parse", "feature")
-
-
-def test_base_of_merge__not_a_merge(repository: Repository, reads: Git) -> None:
-    with pytest.raises(BadInput, match="not a merge"):
-        reads.base_of_merge(repository.git("rev-parse", "feature"))
+    assert reads.parents(merge) == [
+        repository.git("rev-parse", "HEAD^1"),
+        repository.git("rev-parse", "feature"),
+    ]
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_base_of_merge__shallow_checkout(repository: Repository, ground: Path, depth: int) -> None:
+def test_require__the_base_of_a_shallow_checkout(
+    repository: Repository, ground: Path, depth: int
+) -> None:
     shallow = ground / "shallow"
     repository.git(
         "clone", "--quiet", f"--depth={depth}", f"file://{repository.root}", str(shallow)
@@ -58,18 +57,20 @@ def test_base_of_merge__shallow_checkout(repository: Repository, ground: Path, d
     (ground / "private").mkdir()
     reads = Git(shallow, private=ground / "private")
     merge = reads.head()
+    base = reads.parents(merge)[0]
     if depth == 2:
-        assert reads.changed_files(reads.base_of_merge(merge), merge)
+        reads.require(base)
+        assert reads.changed_files(base, merge)
         return
     with pytest.raises(BadInput, match="is not in the checkout") as failure:
-        reads.base_of_merge(merge)
+        reads.require(base)
     assert "fetch-depth: 2" in (failure.value.hint or "")
     assert failure.value.exit_code == 2
 
 
 def test_changed_files__between_base_and_merge(reads: Git) -> None:
     merge = reads.head()
-    assert reads.changed_files(reads.base_of_merge(merge), merge) == [
+    assert reads.changed_files(reads.parents(merge)[0], merge) == [
         GitFile("M", "models/a.sql"),
         GitFile("D", "models/b.sql"),
         GitFile("A", "models/c.sql"),
@@ -116,7 +117,7 @@ def test_head__no_repository(ground: Path) -> None:
 
 
 def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: Path) -> None:
-    base = reads.base_of_merge(reads.head())
+    base = reads.parents(reads.head())[0]
     assert reads.export(base, ground / "base", identity=None) == []
     files = {path.relative_to(ground / "base") for path in (ground / "base").rglob("*.sql")}
     assert files == {Path("models/a.sql"), Path("models/b.sql")}
@@ -209,7 +210,6 @@ def everything(reads: Git, target: Path) -> None:
         lambda: reads.export(base, target, identity=None),
         lambda: reads.has("0" * 40),
         reads.origin,
-        reads.persisted_credentials,
         lambda: reads.resolve("main"),
     ]
     for step in steps:
@@ -346,25 +346,6 @@ def test_origin__without_credentials(
     assert reads.origin() is None
     repository.git("config", "remote.origin.url", url)
     assert reads.origin() == without_credentials(url) == shown
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("http.https://github.com/.extraheader", "AUTHORIZATION: basic eA=="),
-        ("http.extraheader", "AUTHORIZATION: basic eA=="),
-        ("includeIf.gitdir:/github/workspace/.git.path", "/github/runner_temp/credentials.config"),
-        ("credential.helper", "store"),
-        ("remote.origin.url", "https://x-access-token:t@github.com/o/r"),
-    ],
-)
-def test_persisted_credentials__are_named_without_values(
-    repository: Repository, reads: Git, name: str, value: str
-) -> None:
-    assert reads.persisted_credentials() == []
-    repository.git("config", name, value)
-    found = reads.persisted_credentials()
-    assert [each.lower() for each in found] == [name.lower()]
 
 
 def test_git__without_a_git_program(ground: Path) -> None:

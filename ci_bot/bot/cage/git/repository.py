@@ -29,11 +29,6 @@ _OBJECT = re.compile(rb"[0-9a-f]{40} (?P<kind>[a-z]+) (?P<size>[0-9]+)")
 # Would end a question, or make it another one; a path from the root begins with neither.
 _BREAKS = re.compile(r"[\n\0]|^\.{1,2}(?:/|$)|^$")
 _NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
-_CREDENTIALS = re.compile(
-    r"^(?:http\..*\.?extraheader|includeif\..*\.path|include\.path|credential\..*"
-    r"|url\..*:.*@.*\.insteadof)$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -163,22 +158,6 @@ class Git:
             if line:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
         return found
-
-    def base_of_merge(self, merge: str) -> str:
-        """The base branch's commit in a test merge commit.
-
-        Raises:
-            BadInput: The commit is no merge, or its parents were not fetched.
-        """
-        parents = self.parents(merge)
-        if len(parents) != 2:  # noqa: PLR2004
-            raise BadInput(
-                f"Commit {merge[:12]} is not a merge of a pull request with its base branch.",
-                hint="Let actions/checkout take its default ref on `pull_request` events.",
-                reason_code="not_a_merge_commit",
-            )
-        self.require(parents[0])
-        return parents[0]
 
     def require(self, commit: str) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""
@@ -323,15 +302,6 @@ class Git:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
         url = self._program.own_config(["--get", "remote.origin.url"]).strip()
         return without_credentials(url) if url else None
-
-    def persisted_credentials(self) -> list[str]:
-        """Names of settings through which a job's credentials can be read from the checkout."""
-        names = self._program.own_config(["--name-only", "--list", "-z"]).split("\0")
-        found = {name for name in names if _CREDENTIALS.match(name)}
-        url = self._program.own_config(["--get", "remote.origin.url"]).strip()
-        if url and url != without_credentials(url):
-            found.add("remote.origin.url")
-        return sorted(found)
 
     def _commit(self, revision: str) -> str:
         found = self._find(revision)

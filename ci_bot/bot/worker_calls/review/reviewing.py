@@ -19,8 +19,7 @@ from ci_bot.bot.decision import (
     judge,
 )
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.failures import failure_of
-from ci_bot.bot.worker_calls.refusals import bad_input
+from ci_bot.bot.worker_calls.failures import bad_input, failure_of
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
 from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
@@ -46,7 +45,7 @@ from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
-from ci_bot.errors import BotError, Cancelled, TimedOut
+from ci_bot.errors import BotError, TimedOut
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
@@ -123,8 +122,6 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     state_failure: Failure | None = None
     try:
         facts, baseline, state_failure = _facts(client, options, changed, team)
-    except Cancelled:
-        raise
     except BotError as error:
         if client.scanned is None:
             raise
@@ -162,6 +159,20 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     return client.redactor.document(report)
 
 
+def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+    """`review`; also where the worker failed: then the report holds the failure."""
+    try:
+        return review(client, options, planned_at=planned_at)
+    except BotError as error:
+        return failed_report(
+            failure_of(error, "plan", client.redactor),
+            options,
+            projects=client.projects,
+            gateway=client.gateway,
+            planned_at=planned_at,
+        )
+
+
 def _team_policy(
     client: WorkerClient, options: ReviewOptions, changed: Changes | None, today: date
 ) -> TeamPolicy:
@@ -188,17 +199,19 @@ def _team_policy(
 def _code_on_load(
     client: WorkerClient, changed: Changes, loaded: frozenset[str] | None, commits: Commits
 ) -> list[str]:
-    def asked(file: GitFile) -> bool:
+    def may_run(file: GitFile) -> bool:
         return could_run_on_load(
             file.path, deleted=file.after is None, loaded=loaded, projects=client.projects
         )
 
     try:
-        files = list(changed.contents(client.git, asked))
+        files = list(changed.contents(client.git, may_run))
     except TimedOut:
         # The worker's answer came in time, and is not lost to this: what nobody has read is code.
         files = [
-            ChangedFile(file.path, None, None, read=False) for file in changed.files if asked(file)
+            ChangedFile(file.path, None, None, read=False)
+            for file in changed.files
+            if may_run(file)
         ]
     head = commits.merge or commits.head
 
@@ -320,8 +333,8 @@ def _ask_base(
     paths = None if changed is None else changed.paths
     found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
     if found.new:
-        told = in_one(found, base_is_broken=bool(answer.base_failures))
-        return _failed(told, client, options), "base-branch"
+        failure = in_one(found, base_is_broken=bool(answer.base_failures))
+        return _failed(failure, client, options), "base-branch"
     facts = unplanned_facts(found.old, options, projects=client.projects, gateway=client.gateway)
     return facts, facts.baseline
 
