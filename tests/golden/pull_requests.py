@@ -188,8 +188,20 @@ def failing_audit() -> Change:
     listed = "NOT_NULL(columns := (origin, destination, scheduled_flights)),"
     delay = "CAST(AVG(f.arrival_delay_minutes) AS DOUBLE) AS mean_arrival_delay_minutes"
     longest = "CAST(MAX(f.arrival_delay_minutes) AS INT) AS longest_arrival_delay_minutes"
+    test = edited(
+        "tests/test_routes.yaml",
+        (
+            "mean_arrival_delay_minutes: -5.0}",
+            "mean_arrival_delay_minutes: -5.0, longest_arrival_delay_minutes: 10}",
+        ),
+        (
+            "mean_arrival_delay_minutes: 5.0}",
+            "mean_arrival_delay_minutes: 5.0, longest_arrival_delay_minutes: 5}",
+        ),
+    )
     return Change(
-        edited(
+        test
+        | edited(
             "models/marts/route_summary.sql",
             (
                 listed,

@@ -10,6 +10,7 @@ from ci_bot.bot.comment.context import Condition, Override, Refusal
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.contracts.base import Failure, short
+from ci_bot.contracts.documents.apply import AuditTotals
 from ci_bot.contracts.documents.comment import Phase
 from ci_bot.contracts.documents.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
@@ -44,7 +45,7 @@ def review(phase: Phase = "planned", **overrides: object) -> str:
     ("name", "title"),
     [
         ("small_change", "## 🟡 Review · 2 high risks · `flights` → `pr_7`"),
-        ("destructive_change", "## 🔴 No-Go · 6 blockers · 3 high risks · "),
+        ("destructive_change", "## 🔴 No-Go · 6 blockers · 2 high risks · "),
         ("failed_plan", "## 💥 Plan failed at `load` · "),
         ("base_broken", "## 🟡 Review · 1 high risk · "),
         ("no_changes", "## ⚪ No model changes · "),
@@ -305,14 +306,28 @@ def test_apply_failed__lists_what_may_be_half_built() -> None:
     text = sample("apply_failed")
     assert "**`failed`** at `apply` in `marts.route_summary`" in text
     assert "**May be half built** (1)" in text
-    assert "❌ 1 blocking failed" in text
+    assert "❌ 1 blocking failed · none passed" in text
     assert "**Next:** Fix the cause and apply again" in text
+
+
+@pytest.mark.parametrize(
+    ("failed", "blocking", "told"),
+    [
+        (1, 1, "❌ 1 blocking failed · ✅ 4 passed"),
+        (3, 1, "❌ 1 blocking failed · ❌ 2 failed · ✅ 4 passed"),
+        (2, 0, "❌ 2 failed · ✅ 4 passed"),
+    ],
+)
+def test_apply__each_audit_is_counted_once(failed: int, blocking: int, told: str) -> None:
+    totals = AuditTotals(passed=4, failed=failed, blocking_failed=blocking)
+    text = render_apply(make_apply(audits=totals), make_context(phase="applied")).text
+    assert f"| **Audits** | {told} |" in text
 
 
 def test_refused__shows_the_difference() -> None:
     text = sample("refused")
-    assert 'marts"."carrier_fleet"` | another version than the reviewed one |' in text
-    assert 'staging"."flights"` | only in the plan of now |' in text
+    assert "| `marts.carrier_fleet` | another version than the reviewed one |" in text
+    assert "| `staging.flights` | only in the plan of now |" in text
     assert f"asked for `{SMALL_PLAN}`, the plan of now is `" in text
     assert "Nothing was built and nothing was changed." in text
 
