@@ -17,6 +17,7 @@ from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.report import Report
@@ -89,10 +90,10 @@ class Client:
         self, environment: str, *, planned_at: str = "2024-02-01T00:00:00Z", **options: Any
     ) -> Report:
         def act(bench: WorkerClient) -> Report:
-            wanted = reviewing.ReviewOptions(
+            wanted = ReviewOptions(
                 environment=environment,
                 owner=owner(OWNER),
-                commits=options.pop("commits", reviewing.Commits()),
+                commits=options.pop("commits", Commits()),
                 **options,
             )
             report = reviewing.review(bench, wanted, planned_at=planned_at)

@@ -163,7 +163,8 @@ def _review(folder: Path) -> dict[str, Any]:
 
 def _failed(error: Exception, repository: Path) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.bot.worker_calls.review.reviewing import Commits, ReviewOptions, failed_facts
+    from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
+    from ci_bot.bot.worker_calls.review.unplanned import failed_facts
     from ci_bot.contracts.messages import Owner
     from ci_bot.worker.words.problems import failure_of
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ci_bot.bot.demo.layout import DemoLayout
 from ci_bot.bot.demo.story import PROD_END
-from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.base import Contract
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument

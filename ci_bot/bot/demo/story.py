@@ -21,6 +21,7 @@ from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import Progress
@@ -191,10 +192,10 @@ def _shown(document: Document, client: WorkerClient, machine: Machine) -> str:
 def _review(client: WorkerClient, machine: Machine) -> Report:
     return reviewing.review(
         client,
-        reviewing.ReviewOptions(
+        ReviewOptions(
             environment=ENVIRONMENT,
             owner=owner("local", number=7),
-            commits=reviewing.Commits(),
+            commits=Commits(),
         ),
         planned_at=machine.timestamp(),
     )

@@ -29,7 +29,7 @@ from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
-from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.changed_files import changed_by
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.documents.comment import Marker, apply_phase, review_phase
 from ci_bot.contracts.documents.plan_options import selects_by_git
@@ -229,7 +229,7 @@ def _apply(
     flags = flags_of(settings.inputs)
     try:
         commits = commits_of(pull, client)
-        changed = reviewing.changed_by(client.git, commits) if selects_by_git(flags) else None
+        changed = changed_by(client.git, commits) if selects_by_git(flags) else None
         return applying.apply(
             client,
             environment=environment,

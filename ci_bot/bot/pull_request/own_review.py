@@ -27,6 +27,7 @@ from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker
@@ -52,7 +53,7 @@ def review_again(
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
     inputs, window = settings.inputs, marker.window
-    options = reviewing.ReviewOptions(
+    options = ReviewOptions(
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=commits_of(pull, client),
@@ -74,10 +75,10 @@ def review_again(
     return reviewing.review_or_failure(client, options, planned_at=now)
 
 
-def commits_of(pull: PullRequest, client: WorkerClient) -> reviewing.Commits:
+def commits_of(pull: PullRequest, client: WorkerClient) -> Commits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
     parents = checked_out(client)
-    return reviewing.Commits(
+    return Commits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
         merge=client.git.head(),

@@ -18,6 +18,7 @@ from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.documents.comment import Marker, review_phase
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
@@ -88,9 +89,7 @@ def give_up(error: BotError, activity: job.Review, settings: Settings, publisher
             activity,
             settings,
             publisher.template.environment,
-            reviewing.Commits(
-                head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha
-            ),
+            Commits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
             pull=None,
         ),
         projects=settings.inputs.project,
@@ -126,9 +125,7 @@ def checked_out(client: WorkerClient) -> tuple[str, ...]:
     return tuple(client.git.parents(client.git.head()))
 
 
-def commits_of(
-    activity: job.Review, pull: PullRequest | None, client: WorkerClient
-) -> reviewing.Commits:
+def commits_of(activity: job.Review, pull: PullRequest | None, client: WorkerClient) -> Commits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
     head = activity.head_sha or (pull.head_sha if pull else None)
     base = activity.base_sha or (pull.base_sha if pull else None)
@@ -136,7 +133,7 @@ def commits_of(
     if merge is not None and client.git.has(merge):
         parents = client.git.parents(merge)
         base = parents[0] if parents else base
-    return reviewing.Commits(
+    return Commits(
         head=head,
         base=base,
         merge=merge,
@@ -166,7 +163,7 @@ def make_report(
     publisher: Publisher,
     client: WorkerClient,
     *,
-    commits: reviewing.Commits,
+    commits: Commits,
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
@@ -182,12 +179,12 @@ def options_of(
     activity: job.Review,
     settings: Settings,
     environment: str,
-    commits: reviewing.Commits,
+    commits: Commits,
     pull: PullRequest | None,
-) -> reviewing.ReviewOptions:
+) -> ReviewOptions:
     """What is reviewed, and what only GitHub and the inputs know of it."""
     inputs = settings.inputs
-    return reviewing.ReviewOptions(
+    return ReviewOptions(
         environment=environment,
         owner=owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,

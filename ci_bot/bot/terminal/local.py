@@ -28,6 +28,7 @@ from ci_bot.bot.worker_calls.client import (
 )
 from ci_bot.bot.worker_calls.prefix import prefix_here, told
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.environment import DEFAULT_PREFIX
@@ -70,7 +71,7 @@ def review_locally(
         commits = local_commits(client, base_ref)
         report = reviewing.review(
             client,
-            reviewing.ReviewOptions(
+            ReviewOptions(
                 environment=environment,
                 owner=owner(run_owner(None, origin_of(client))),
                 commits=commits,
@@ -180,7 +181,7 @@ def raise_bad_input(failure: Failure | None) -> None:
         )
 
 
-def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commits:
+def local_commits(client: WorkerClient, base_ref: str | None) -> Commits:
     """The commits of a laptop's checkout; none of them is needed for a review against state.
 
     Raises:
@@ -196,9 +197,9 @@ def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commi
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error
-        return reviewing.Commits()
+        return Commits()
     base = client.git.resolve(base_ref) if base_ref else None
-    return reviewing.Commits(head=head, base=base, head_branch=branch_of(client))
+    return Commits(head=head, base=base, head_branch=branch_of(client))
 
 
 def origin_of(client: WorkerClient) -> str | None:

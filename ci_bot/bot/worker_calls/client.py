@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ci_bot.bot.cage.doors import DOCKER_SOCKETS
-from ci_bot.bot.cage.git.repository import Blob, Git
+from ci_bot.bot.cage.git.objects import Blob
+from ci_bot.bot.cage.git.repository import Git
 from ci_bot.bot.cage.launch import Identity, Launch
 from ci_bot.bot.cage.requirements import check_requirements, install_requirements
 from ci_bot.bot.cage.run import Second, run_worker
@@ -211,7 +212,7 @@ class WorkerClient:
         self.git.require(commit)
         shutil.rmtree(self._workspace.base, ignore_errors=True)
         # The whole tree: a project may read files beside its own directory.
-        self.git.export(commit, self._workspace.base, identity=self._workspace.identity)
+        self.git.exports.commit(commit, self._workspace.base, identity=self._workspace.identity)
         found = [self._workspace.base / path for path in self.projects]
         return [str(path) for path in found if path.is_dir()]
 
@@ -221,7 +222,7 @@ class WorkerClient:
             return None
         target = self._workspace.before
         shutil.rmtree(target, ignore_errors=True)
-        self.git.export_blobs(blobs, target, identity=self._workspace.identity)
+        self.git.exports.blobs(blobs, target, identity=self._workspace.identity)
         return str(target)
 
     @property
