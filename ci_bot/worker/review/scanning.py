@@ -24,6 +24,7 @@ from ci_bot.worker.rules import (
     find_without_plan,
 )
 from ci_bot.worker.rules.reading import after, before
+from ci_bot.worker.words.names import file_name
 
 _NAME = re.compile(
     r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
@@ -76,7 +77,7 @@ def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         before={},
         after={},
         repository=repository,
-        projects=tuple(_relative(Path(path), repository) for path in request.projects),
+        projects=tuple(file_name(Path(path), repository) for path in request.projects),
         loaded=False,
         changed_files=tuple(request.changed_files),
         files_before=before(request.before_dir, request.unread_files),
@@ -88,7 +89,3 @@ def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         statements=find_in_statements(inputs),
         seconds=round(now() - start, 3),
     )
-
-
-def _relative(path: Path, repository: Path) -> str:
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)

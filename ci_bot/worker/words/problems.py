@@ -12,6 +12,7 @@ from ci_bot.contracts.places import Places
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 from ci_bot.worker.process import java
 from ci_bot.worker.words.causes import cause_of
+from ci_bot.worker.words.names import file_name
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -176,8 +177,7 @@ def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str 
 
 
 def _relative(path: Path, repository: Path) -> str:
-    shown = path.relative_to(repository) if path.is_relative_to(repository) else path
-    return speakable(str(shown))
+    return speakable(file_name(path, repository))
 
 
 def failure_of(
