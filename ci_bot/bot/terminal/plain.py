@@ -27,6 +27,8 @@ _FACT = re.compile(r"\*\*([^*:]{1,12}):\*\*\s*(.*)")
 _ITEM = re.compile(r"(-|\d+\.) (.*)")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+# Of ours: in other people's words an underscore stands in a span, or as its number.
+_EMPHASIS = re.compile(r"(?<!\S)_(\S.*?\S)_(?!\S)")
 _TAG = re.compile(r"</?[a-z]+(?: open)?/?>")
 # No text of a report holds one: an unusual character is written with its number there.
 _PLACE = "\ue000"
@@ -90,9 +92,10 @@ def _alert(page: Page, lines: Sequence[str], _width: int) -> None:
 
 
 def _items(page: Page, lines: Sequence[str], _width: int) -> None:
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         mark, _, text = line.partition(" ")
-        page.item(_words(text), mark=mark)
+        # Markdown counts by itself, whatever number each item has.
+        page.item(_words(text), mark=mark if mark == "-" else f"{number}.")
 
 
 def _paragraph(page: Page, lines: Sequence[str], _width: int) -> None:
@@ -161,7 +164,9 @@ def _restored(text: str, spans: list[str]) -> str:
     """Our own words without markup, the spans back in their places (and off the list)."""
     # The icons' own request for colours is an invisible character, which Page would show.
     text = text.replace("<br>", " · ").replace("\ufe0f", "")
-    text = html.unescape(_TAG.sub("", _LINK.sub(r"\1", text).replace("**", "")))
+    text = html.unescape(
+        _TAG.sub("", _EMPHASIS.sub(r"\1", _LINK.sub(r"\1", text)).replace("**", ""))
+    )
     text = text.replace("\u00a0", " ")
     return re.sub(_PLACE, lambda _: spans.pop(0), text)
 

@@ -106,3 +106,18 @@ def test_span__keeps_what_is_in_it(text: str) -> None:
     table = plain(f"| A | B |\n|:--|:--|\n| {cell(text)} | {cell(text)} |\n")
     assert table.split("\n")[1].split() == [text, text]
     assert plain(f"{fence(text)}\n") == f"    {text}\n"
+
+
+def test_list__counts_as_markdown_does() -> None:
+    text = plain("1. one\n1. `two`\n1. three\n\n- a point\n")
+    assert re.findall(r"(\S+) (one|two|three|a point)", text) == [
+        ("1.", "one"),
+        ("2.", "two"),
+        ("3.", "three"),
+        ("-", "a point"),
+    ]
+
+
+def test_emphasis__is_no_underscore_and_names_keep_theirs() -> None:
+    text = plain("It counts _high instead of `my_rule`, by the policy._ See `_a_` and `b_c_d`.\n")
+    assert text == "It counts high instead of my_rule, by the policy. See _a_ and b_c_d.\n"
