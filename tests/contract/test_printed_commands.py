@@ -64,7 +64,8 @@ def check(line: str) -> None:
     if line.startswith(PREFIX):
         command = parse_command(line)
         # A sentence about the command names no plan.
-        assert line == f"{PREFIX} apply" or not isinstance(command, Help), command
+        asks = line in (f"{PREFIX} apply", f"{PREFIX} help")
+        assert asks or not isinstance(command, Help), command
         return
     for part in line.split(" && "):
         program, *rest = shlex.split(part)
