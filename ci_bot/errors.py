@@ -13,8 +13,8 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 
-class BotError(Exception):
-    """A failure with words for the user.
+class _ForTheUser(BaseException):
+    """Words for the user.
 
     Args:
         message: One clear sentence that says what is wrong.
@@ -43,6 +43,19 @@ class BotError(Exception):
         self.line = line
         if reason_code is not None:
             self.reason_code = reason_code
+
+
+class BotError(_ForTheUser, Exception):
+    """A failure. What handles failures may go on."""
+
+
+class Cancelled(_ForTheUser):
+    """The run was asked to stop. As with Python's own KeyboardInterrupt, nobody takes it for a
+    failure: it goes through to where a run ends, and to who has something to say before that.
+    """
+
+    exit_code = EXIT_INTERRUPTED
+    reason_code = "cancelled"
 
 
 class BadInput(BotError):
@@ -104,10 +117,3 @@ def unexpected(error: BaseException) -> Defect:
         hint="This is a defect of ci-bot: please report it with its traceback, which "
         "`ci-bot --verbose` shows, and a workflow's log has in a group of its own.",
     )
-
-
-class Cancelled(BotError):
-    """The run was asked to stop."""
-
-    exit_code = EXIT_INTERRUPTED
-    reason_code = "cancelled"

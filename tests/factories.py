@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.bot.comment.context import CommentContext, Condition
+from ci_bot.bot.comment.sweep_summary import render_sweep
+from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.report_text import Document, to_terminal
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.apply import (
     AppliedModel,
@@ -33,6 +36,7 @@ from ci_bot.contracts.documents.plan import (
     TestsCheck,
 )
 from ci_bot.contracts.documents.report import Project, Report, Risk
+from ci_bot.contracts.documents.sweep import SweepReport
 
 HEAD = "a1b2c3d" + "0" * 33
 BASE = "0f9e8d7" + "0" * 33
@@ -356,6 +360,25 @@ def make_context(**overrides: Any) -> CommentContext:
         ),
     }
     return CommentContext(**values | overrides)
+
+
+def laptop_context(**overrides: Any) -> CommentContext:
+    """The context of a report on a laptop: nothing leads to GitHub."""
+    values: dict[str, Any] = {
+        "project": "analytics",
+        "environment": "pr_142",
+        "now": NOW,
+        "phase": "planned",
+        "options": "--project analytics --gateway spark_prod",
+    }
+    return CommentContext(**values | overrides)
+
+
+def on_terminal(document: Document | SweepReport, **options: Any) -> str:
+    """What a terminal shows of the document."""
+    if isinstance(document, SweepReport):
+        return plain(render_sweep(document, laptop_context()), **options)
+    return to_terminal(document, laptop_context(), **options)
 
 
 DIFF = """--- models/stg/orders.sql (prod)

@@ -17,6 +17,7 @@ from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
@@ -59,8 +60,7 @@ class Client:
             checkout=root,
             projects=tuple(projects),
             own_machine=self._around.worker_user is None,
-            timeout_minutes=5,
-            **options,
+            **{"timeout_minutes": 5, **options},
         )
         self.heard = Heard()
         self.patience_seconds: float | None = None
@@ -88,15 +88,17 @@ class Client:
         finally:
             cancel.close()
 
-    def review(self, environment: str, **options: Any) -> Report:
+    def review(
+        self, environment: str, *, planned_at: str = "2024-02-01T00:00:00Z", **options: Any
+    ) -> Report:
         def act(bench: WorkerClient) -> Report:
-            wanted = reviewing.ReviewOptions(
+            wanted = ReviewOptions(
                 environment=environment,
                 owner=owner(OWNER, number=options.pop("number", None)),
-                commits=options.pop("commits", reviewing.Commits()),
+                commits=options.pop("commits", Commits()),
                 **options,
             )
-            report = reviewing.review(bench, wanted, planned_at="2024-02-01T00:00:00Z")
+            report = reviewing.review(bench, wanted, planned_at=planned_at)
             commits = wanted.commits
             if commits.base is not None and commits.head is not None:
                 changed = bench.git.changed_files(commits.base, commits.head)

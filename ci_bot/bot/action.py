@@ -39,7 +39,7 @@ def run_workflow(machine: Machine) -> int:
         _check_cage(machine)
         settings = from_environ(machine.environ)
         chosen = _choose(settings)
-    except BotError as error:
+    except (BotError, Cancelled) as error:
         return _explain(error, machine)
     except Exception as error:
         _fold(format_exception(error), machine)
@@ -50,7 +50,7 @@ def run_workflow(machine: Machine) -> int:
     secrets = job_secrets(settings, machine.environ)
     try:
         return _perform(chosen, settings, machine, secrets)
-    except BotError as error:
+    except (BotError, Cancelled) as error:
         return _explain(error, machine, secrets)
     except Exception as error:
         _fold(format_exception(error), machine, secrets)
@@ -135,7 +135,7 @@ def _fold(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
             commands.worker_line(line)
 
 
-def _explain(error: BotError, machine: Machine, secrets: tuple[str, ...] = ()) -> int:
+def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, ...] = ()) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.bot.runner.step_files import Outputs
 
@@ -218,8 +218,6 @@ def _perform(
                     deadline=deadline,
                 ) as client:
                     return _dispatch(chosen, settings, publisher, client, github)
-            except Cancelled:
-                raise
             except BotError as error:
                 return _give_up(error, chosen, settings, publisher)
             except Exception as error:

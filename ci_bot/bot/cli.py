@@ -28,7 +28,14 @@ from ci_bot.bot.options import (
     verbose_option,
     with_flags,
 )
-from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BotError, unexpected
+from ci_bot.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    BotError,
+    Cancelled,
+    unexpected,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -367,7 +374,7 @@ def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
         from ci_bot.machine import of_this_process
 
         code = activity(replace(of_this_process(), verbose=verbose))
-    except BotError as error:
+    except (BotError, Cancelled) as error:
         code = _tell(error)
     except BrokenPipeError:
         # Whoever read the output has gone; the interpreter must not complain about it at its end.
@@ -380,7 +387,7 @@ def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
     raise SystemExit(code)
 
 
-def _tell(error: BotError) -> int:
+def _tell(error: BotError | Cancelled) -> int:
     """The sentence and the fix, each a line; returns the exit code."""
     where = ""
     if error.path and error.path not in error.message:

@@ -47,6 +47,7 @@ from ci_bot.contracts.policy.scopes import ModelScope, ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
 
 BaselineChoice = Literal["auto", "state", "base-branch"]
+ReclaimChoice = Literal["auto", "never", "always"]
 Prefix = Annotated[str, AfterValidator(check_prefix)]
 
 
@@ -233,7 +234,7 @@ class ApplyRequest(_Planning, _OfEnvironment):
 
 class CleanupRequest(_OfEnvironment):
     activity: Literal["cleanup"] = "cleanup"
-    reclaim: Literal["auto", "never", "always"] = "auto"
+    reclaim: ReclaimChoice = "auto"
     merged: bool | None = None
 
     @classmethod
@@ -253,7 +254,7 @@ class SweepRequest(_Request):
 
     activity: Literal["sweep"] = "sweep"
     environment_prefix: Prefix = "pr"
-    reclaim: Literal["auto", "never", "always"] = "auto"
+    reclaim: ReclaimChoice = "auto"
     targets: list[SweepTarget] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -127,7 +127,6 @@ OF_THE_BOT: Mapping[str, str] = dict(
             "no_default_branch": "the event does not name the default branch",
             "no_go": "the plan is No-Go",
             "no_reviewed_plan": "nothing was reviewed yet",
-            "not_a_merge_commit": "the checkout is no test merge commit",
             "not_empty": "the directory for the demo is not empty",
             "no_such_finding": "the review has no such finding, or it does not count already",
             "not_acceptable": "an owner cannot accept this finding",

@@ -164,12 +164,8 @@ def _review(folder: Path) -> dict[str, Any]:
 def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
     from ci_bot.bot.decision import blame, in_one
-    from ci_bot.bot.worker_calls.review.reviewing import (
-        Commits,
-        ReviewOptions,
-        failed_facts,
-        unplanned_facts,
-    )
+    from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
+    from ci_bot.bot.worker_calls.review.unplanned import failed_facts, unplanned_facts
     from ci_bot.worker.__main__ import failed
 
     options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=Commits())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.files import LARGEST_FILE_BYTES
 from ci_bot.errors import TimedOut

@@ -81,6 +81,8 @@ def test_cleanup__a_foreign_table_outlives_the_teams_next_run(jvm: OneJvm, shop:
 
     assert cleaning.exit_code(document) == 4
     assert document.foreign == ["shop__pr_63.notes"]
+    assert document.failure is not None
+    assert document.failure.message == "1 object is left of pr_63: shop__pr_63.notes."
     assert jvm.sql("SELECT a FROM shop__pr_63.notes") == [[["7"]]]
     assert "pr_63" in recorded(shop), "the ledger remembers that something is left"
 

@@ -244,6 +244,23 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
     assert told[-1] == (reviewed.batches, reviewed.batches)
 
 
+def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_path: Path) -> None:
+    edit(
+        shop,
+        ("models/orders.sql", "grain id", "grain id,\n  audits (unique_values(columns := id))"),
+    )
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        recorder = Recorder(seen.names, lambda message, done, total: None)
+        compat.plan_evaluator(
+            seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
+        ).evaluate(seen.planned.plan.to_evaluatable())
+
+    (audited,) = recorder.so_far()
+    assert [audit.audit for audit in audited.audits] == ["unique_values"]
+    assert (audited.model, audited.intervals, audited.batches) == ("shop.orders", 0, 0)
+
+
 def test_prod__rebuilds_what_the_environment_shortens(shop: Shop, tmp_path: Path) -> None:
     edit(shop, DOUBLED)
 

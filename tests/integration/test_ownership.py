@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.contracts.base import Failure
@@ -18,6 +17,7 @@ from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.messages import ApplyRequest, CleanupRequest, FailedAnswer, Owner
 from tests.conftest import PROD_UNTIL
+from tests.factories import on_terminal
 from tests.integration.test_review import REVENUE, state_rows
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop
@@ -116,7 +116,7 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
     )
 
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_1", "not_recorded")]
-    assert "not recorded by this action" in sweep_to_terminal(swept.report())
+    assert "not recorded by this action" in on_terminal(swept.report())
     assert state_rows(shop.state) == before
     assert "shop__pr_1" in schemas(jvm)
     assert jvm.sql("SELECT SUM(by_hand) FROM shop__pr_1.revenue") == [[["30"]]]

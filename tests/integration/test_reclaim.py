@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,13 +12,13 @@ import duckdb
 import pytest
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.worker.cleanup.reclaim_rules import PUSHED_AGAIN
 from tests.conftest import PROD_UNTIL
+from tests.factories import on_terminal
 from tests.integration.test_apply_and_cleanup import prod_intervals
 from tests.integration.test_review import REVENUE
 from tests.one_jvm import OWNER, OneJvm, one_jvm
@@ -169,7 +170,7 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     pass_a_day(shop, "pr_2")
     looked = sweep(jvm, {2: CLOSED}, dry_run=True)
     assert [(row.environment, row.standing) for row in looked.rows] == [("pr_2", "tables")]
-    assert "pr_2: would be reclaimed" in sweep_to_terminal(looked.report())
+    assert re.search(r"pr_2 .* would be reclaimed", on_terminal(looked.report()))
     reopened = sweep(jvm, {2: PullState(state="open", merged=False)})
     assert [(row.environment, row.standing) for row in reopened.rows] == [("pr_2", "open")]
     waiting = sweep(jvm, {2: CLOSED}, max_deletions=0)
@@ -184,7 +185,7 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     assert (row.tables_reclaimed, row.tables_kept) == (2, 0)
     assert row.bytes_reclaimed is not None
     assert row.bytes_reclaimed > 0
-    assert "2 tables reclaimed, 1.1 kB freed" in sweep_to_terminal(swept.report())
+    assert re.search(r"2 tables reclaimed.* 1.1 kB", on_terminal(swept.report()))
     assert tables(jvm) == before
     assert snapshot_rows(shop, "closed_rows") == []
     assert prod_intervals(shop) == prod

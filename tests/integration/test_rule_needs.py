@@ -16,7 +16,7 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
 from ci_bot.bot.decision import Limits, diff_risks
-from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.rules import FACTS, RULES, rule

@@ -153,7 +153,7 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
         "timeout_minutes": 5,
     }
     assert sweep_locally(around, dry_run=True, **options) == 0
-    assert "Sweep, dry run · 2 environments would be removed" in out.getvalue()
+    assert "Sweep, dry run: 2 environments would be removed" in out.getvalue()
     assert night.machine.token not in out.getvalue()
     assert state_rows(night.shop.state) == rows
     assert len(night.standin.requests) <= 5

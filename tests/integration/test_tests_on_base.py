@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.messages import BaselineChoice
 from tests.github_standin.local_git import LocalGit

@@ -1,6 +1,7 @@
 """Shows rendered comments as GitHub would, as HTML and as pictures. A tool for people, not a test.
 
 usage: view.py --mermaid PATH/mermaid.min.js --output DIR [--open] [FILE.md ...]
+       view.py --readme
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from cmarkgfm.cmark import Options
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"
+# The README shows what the worker has said of a pull request on the example project.
+README_SAMPLE = GOLDEN / "small_change.md"
+README_PICTURE = HERE.parents[1] / ".github" / "assets" / "comment.png"
 WIDTHS = {"desktop": 900, "phone": 390}
 _FLAGS = [
     "--headless",
@@ -113,14 +117,30 @@ def shoot(source: Path, picture: Path, width: int) -> int:
     return above
 
 
+def draw_readme() -> int:
+    """The README's picture; its collapsed sections stay closed, so no lineage has to be drawn."""
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory).resolve() / "readme.html"
+        text = README_SAMPLE.read_text("utf-8")
+        source.write_text(page(text, width=WIDTHS["desktop"], mermaid=None, opened=False))
+        shoot(source, README_PICTURE, WIDTHS["desktop"])
+    sys.stdout.write(f"{README_PICTURE}\n")
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mermaid", type=Path)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--readme", action="store_true", help="draw the README's picture")
     parser.add_argument("--open", action="store_true")
     parser.add_argument("--width", choices=[*WIDTHS, "both"], default="both")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args(arguments)
+    if options.readme:
+        return draw_readme()
+    if options.output is None:
+        parser.error("--output names the directory of the pictures")
     options.output.mkdir(parents=True, exist_ok=True)
     for source in options.files or sorted(GOLDEN.glob("*.md")):
         for name, width in WIDTHS.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_calls.requests import checked
+from ci_bot.bot.worker_calls.failures import checked
 from ci_bot.contracts import messages
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import ApplyRequest, Owner, Workplace

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,104 +11,17 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.comment import marker as markers
 from ci_bot.bot.comment import reply
-from ci_bot.bot.github.port import Comment, Permission, PullRequest, Reaction
-from ci_bot.bot.github.sticky import Sticky
+from ci_bot.bot.github.port import Permission
 from ci_bot.bot.pull_request import answer
-from ci_bot.bot.pull_request.publisher import Publisher
-from ci_bot.bot.runner.step_files import Outputs, StepSummary
-from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger import comment_command, job
-from ci_bot.bot.trigger.inputs import Inputs, Runner, Settings
 from ci_bot.contracts.documents.plan import Window
-from ci_bot.errors import BotError, GitHubUnavailable, Refused
-from ci_bot.secrets import Redactor
+from ci_bot.errors import GitHubUnavailable, Refused
 from tests.factories import HEAD, PLAN, make_context, make_marker
+from tests.publishing import Memory, publisher_of
 from tests.unit.rendering.dom import LIVE, parse
 
-ME = "github-actions[bot]"
 ACCEPT = comment_command.AcceptCommand("join-changed", "mart.a", "one row per key")
 WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
-
-
-@dataclass
-class Memory:
-    """The part of GitHub that a command needs. Every call is remembered."""
-
-    role: Permission = "write"
-    pull: PullRequest = field(
-        default_factory=lambda: PullRequest(
-            number=142,
-            open=True,
-            merged=False,
-            draft=False,
-            mergeable=True,
-            head_sha=HEAD,
-            head_ref="feature",
-            head_repository="shop/warehouse",
-            base_sha="b" * 40,
-            base_ref="main",
-            merge_sha=None,
-            author="ada",
-            fork=False,
-            url="",
-        )
-    )
-    comments: list[Comment] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
-    dispatched: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    failing: dict[str, BotError] = field(default_factory=dict)
-
-    def _call(self, name: str) -> None:
-        self.calls.append(name)
-        if name in self.failing:
-            raise self.failing[name]
-
-    def permission(self, login: str) -> Permission:
-        self._call("permission")
-        return self.role
-
-    def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
-        self._call("get_pull")
-        return self.pull
-
-    def list_comments(self, number: int, *, first_page: int = 1) -> Any:
-        self._call("list_comments")
-        return iter(self.comments)
-
-    def my_login(self) -> str:
-        self._call("my_login")
-        return ME
-
-    def create_comment(self, number: int, body: str, **_: Any) -> Comment:
-        self._call("create_comment")
-        self.say(body)
-        return self.comments[-1]
-
-    def add_reaction(self, comment_id: int, content: Reaction) -> None:
-        self._call(content)
-
-    def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
-        self._call("dispatch")
-        self.dispatched.append((workflow, ref, dict(inputs)))
-
-    def say(self, body: str, author: str = ME) -> None:
-        when = "2026-08-22T10:00:00Z"
-        self.comments.append(
-            Comment(
-                id=len(self.comments) + 1,
-                number=142,
-                body=body,
-                author=author,
-                author_type="Bot",
-                created_at=when,
-                updated_at=when,
-                url="https://github.com/shop/warehouse/pull/142#issuecomment-1",
-            )
-        )
-
-    @property
-    def reply(self) -> str:
-        return self.comments[-1].body
 
 
 def planned(**facts: Any) -> str:
@@ -120,57 +29,11 @@ def planned(**facts: Any) -> str:
     return f"{markers.encode(marker)}\nThe review."
 
 
-def desk_of(github: Memory) -> Publisher:
-    from ci_bot.machine import Machine
-
-    out = io.StringIO()
-    around = Machine(
-        environ={},
-        directory=Path(),
-        out=out,
-        log=out,
-        python="python",
-        worker_user=None,
-        temporary=Path(),
-        monotonic=lambda: 0.0,
-        utc_now=lambda: datetime(2026, 8, 22, 12, tzinfo=UTC),
-        sleep=lambda seconds: None,
-        token=lambda: "0" * 64,
-        jitter=lambda: 0.0,
-    )
-    runner = Runner(
-        repository="shop/warehouse",
-        api_url="https://api.github.com",
-        server_url="https://github.com",
-        workspace="/nowhere",
-        event_name="issue_comment",
-        event_path="/nowhere/event.json",
-    )
-    return Publisher(
-        settings=Settings(inputs=Inputs(), runner=runner),
-        machine=around,
-        commands=Commands(out, token=lambda: "0" * 64),
-        outputs=Outputs(None, delimiter=lambda: "0" * 64),
-        summary=StepSummary(None),
-        redactor=Redactor(),
-        number=142,
-        github=github,  # it serves what a command asks for
-        sticky=Sticky(
-            github,
-            number=142,
-            key="analytics",
-            monotonic=lambda: 0.0,
-        ),
-        template=make_context(marker=None),
-        key="analytics",
-    )
-
-
 def give(github: Memory, line: comment_command.CommandLine, *, branch: str | None = "trunk") -> int:
     asked = job.Command(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
-    return answer.command(asked, desk_of(github), github)
+    return answer.command(asked, publisher_of(github), github)
 
 
 def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:

@@ -58,7 +58,6 @@ def comment(number: int = 1, text: str | None = None, **changes: Any) -> Comment
         "number": 7,
         "body": body() if text is None else text,
         "author": ME,
-        "author_type": "Bot",
         "created_at": "2026-08-22T10:00:00Z",
         "updated_at": "2026-08-22T10:00:00Z",
         "url": f"https://github.example/octo/flights/pull/7#issuecomment-{number}",
@@ -220,8 +219,8 @@ def test_choose__is_by_marker_and_author() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        comment(1, author="mallory", author_type="User"),
-        comment(1, author="github-actions", author_type="User"),
+        comment(1, author="mallory"),
+        comment(1, author="github-actions"),
         comment(1, author="github-actions[bot]x"),
         comment(1, author="ghost"),
         comment(1, minimized=True),

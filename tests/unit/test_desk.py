@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.pull_request.publisher import MarkerFacts
 from ci_bot.bot.runner.step_files import Outputs
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.errors import BotError, Cancelled, GitHubUnavailable
 from ci_bot.secrets import Redactor
-from tests.golden.samples import small_change
-from tests.unit.test_command_activity import Memory, desk_of
+from tests.factories import make_context, make_report
+from tests.publishing import Memory, publisher_of
 
 
 def unwilling(error: BotError) -> Memory:
@@ -27,7 +28,7 @@ def render(_context: CommentContext, _budget: int | None) -> Rendered:
 
 
 def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
-    desk = desk_of(unwilling(GitHubUnavailable("GitHub is down.")))
+    desk = publisher_of(unwilling(GitHubUnavailable("GitHub is down.")))
 
     assert not desk.try_post("applying", MarkerFacts(), render)
     assert not desk.try_note("a note")
@@ -39,7 +40,7 @@ def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
 
 
 def test_try__a_wish_to_stop_goes_through() -> None:
-    desk = desk_of(unwilling(Cancelled("The run was terminated.")))
+    desk = publisher_of(unwilling(Cancelled("The run was terminated.")))
 
     with pytest.raises(Cancelled):
         desk.try_post("applying", MarkerFacts(), render)
@@ -49,11 +50,13 @@ def test_try__a_wish_to_stop_goes_through() -> None:
 
 def test_earlier_review__loses_what_only_this_run_knows() -> None:
     """The comment was written by a run that was not told of this secret."""
-    body = small_change().text.replace("What an apply does", "What hunter22x does")
+    body = render_review(make_report(), make_context()).text.replace(
+        "What an apply does", "What hunter22x does"
+    )
     assert "hunter22x" in body
     github = Memory()
     github.say(body)
-    desk = desk_of(github)
+    desk = publisher_of(github)
     told = desk.earlier_review()
     assert told is not None and "hunter22x" in told.text
 

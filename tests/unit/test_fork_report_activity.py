@@ -20,7 +20,7 @@ from ci_bot.bot.trigger import job
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import Refused
 from tests.factories import HEAD, make_report
-from tests.unit.test_command_activity import Memory, desk_of
+from tests.publishing import Memory, publisher_of
 
 ASKED = job.PostForkReport(
     run_id=5,
@@ -76,7 +76,7 @@ def resolve(*pulls: PullRequest, asked: job.PostForkReport = ASKED) -> PullReque
 
 
 def rewrite(report: Report, *, untouched: bool = False, pull: PullRequest = PULL) -> Report:
-    desk = desk_of(Memory())
+    desk = publisher_of(Memory())
     return fork_report.rewritten(report, pull, desk, untouched)
 
 

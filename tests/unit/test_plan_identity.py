@@ -167,3 +167,24 @@ def test_difference__names_sets_and_fields() -> None:
     assert found.snapshots_added == ["shop.new"]
     assert found.snapshots_gone == ["shop.revenue"]
     assert found.fields_changed == ["gateway"]
+
+
+@pytest.mark.parametrize(
+    ("models", "called"),
+    [
+        (['"lake"."shop"."orders"', '"lake"."shop"."new"'], ["shop.new", "shop.orders"]),
+        (
+            ['"lake"."shop"."orders"', '"raw"."shop"."orders"'],
+            ["lake.shop.orders", "raw.shop.orders"],
+        ),
+        (['"shop"."orders"', "shop.new"], ["shop.new", "shop.orders"]),
+        (['"lake"."shop"."a.b"'], ["shop.a.b"]),
+    ],
+)
+def test_difference__calls_models_as_reports_do(models: list[str], called: list[str]) -> None:
+    empty = IDENTITY.model_copy(update={"snapshots": []})
+    snapshots = [SNAPSHOT.model_copy(update={"model": model}) for model in models]
+
+    found = difference(empty, IDENTITY.model_copy(update={"snapshots": snapshots}))
+
+    assert found.snapshots_added == called

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
+from sqlglot.errors import ParseError
 
 from ci_bot.contracts.base import Failure
 from ci_bot.errors import BadInput
@@ -33,6 +35,25 @@ Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked
 	at org.sqlite.core.DB.newSQLException(DB.java:1179)
 	... 53 more
 """
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT a FROM WHERE b", "Expected table name but got 'WHERE'. Line 1, Col: 19."),
+        ("SELECT a FROM x JOIN", "Expected table name but got the end. Line 1, Col: 20."),
+        (
+            "SELECT a FROM /* [b]> */ WHERE b",
+            "Expected table name but got 'WHERE'. Line 1, Col: 30.",
+        ),
+    ],
+)
+def test_sentence__of_a_query_that_cannot_be_parsed__names_the_word(sql: str, told: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        sqlglot.parse_one(sql, dialect="spark")
+
+    first, *_ = sentence(caught.value).splitlines()
+    assert first == told
 
 
 def test_sentence__of_a_java_exception__is_its_message_and_its_last_cause() -> None:

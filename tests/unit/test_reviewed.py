@@ -18,7 +18,7 @@ from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity, Ta
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import Refused
 from tests.factories import make_change, make_marker, make_report
-from tests.unit.test_command_activity import Memory, desk_of
+from tests.publishing import Memory, publisher_of
 
 WINDOW = Window(start=None, end="2024-01-11T00:00:00Z", execution_time="2024-01-11T00:00:00Z")
 
@@ -88,7 +88,7 @@ MARKER = make_marker(
 
 def other(own: Report, artifact: bytes | Exception = b"", marker: Any = MARKER) -> Any:
     github = WithArtifact(artifact=artifact)
-    return other_plan(own, marker, desk_of(github), github)
+    return other_plan(own, marker, publisher_of(github), github)
 
 
 def test_other_plan__is_none_where_this_run_makes_the_same_plan() -> None:

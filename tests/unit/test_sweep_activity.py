@@ -15,7 +15,6 @@ from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
 from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.laptop import repository_of, token_of
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.sweep_rows import AskStates, SweepOptions, SweptEnvironment, sort_out
@@ -31,7 +30,7 @@ from ci_bot.contracts.documents.sweep import (
 from ci_bot.contracts.messages import ListRequest, SweepRequest, Workplace
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 from ci_bot.secrets import Redactor
-from tests.factories import make_cleanup, make_context
+from tests.factories import make_cleanup, make_context, on_terminal
 from tests.unit.rendering.dom import parse
 
 VERSIONS = Versions(ci_bot="0", python="3.11")
@@ -46,7 +45,6 @@ def found(number: int, **changes: Any) -> FoundEnvironment:
         "owner": "octo/shop",
         "pr_number": number,
         "phase": "applied",
-        "in_state": True,
         "updated_at": "2026-08-01T00:00:00Z",
     }
     return FoundEnvironment(**facts | changes)
@@ -175,7 +173,6 @@ def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
     assert sweeping.exit_code(swept) == 0
     shown = render_sweep(swept.report(), make_context())
     assert "is closed, and it was made under another prefix" in shown
-    assert "made under another prefix" in sweep_to_terminal(swept.report())
 
 
 ENVIRONMENTS = st.builds(
@@ -187,7 +184,6 @@ ENVIRONMENTS = st.builds(
     owner=st.sampled_from(["octo/shop", "octo/other", "octo/shop2", None]),
     pr_number=st.one_of(st.none(), st.integers(0, 30)),
     phase=st.sampled_from(["applying", "applied", "leftover", "something new", None]),
-    in_state=st.booleans(),
     pinned=st.booleans(),
 )
 STATES = st.dictionaries(st.integers(0, 30), st.sampled_from([CLOSED, OPEN, UNKNOWN]))
@@ -238,7 +234,7 @@ def test_sweep__dry_run_names_and_leaves() -> None:
     assert worker.asked == []
     assert heard == ["pr_1", "pr_2"]
     assert sweeping.exit_code(swept) == 0
-    assert "would be removed" in sweep_to_terminal(swept.report())
+    assert "would be removed" in on_terminal(swept.report())
 
 
 def test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next() -> None:

@@ -41,15 +41,6 @@ class DisplayProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staleness:
-    """How far the branches moved since the plan; null where nobody counted."""
-
-    branch: str
-    commits: int | None = None
-    touching: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Refusal:
     """Why the bot itself refused a request, where no worker was ever asked."""
 
@@ -57,7 +48,6 @@ class Refusal:
     message: str
     hint: str | None = None
     reviewed_sets_gone: bool = False
-    next_plan: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +63,8 @@ class CommentContext:
         repository: `owner/name`; none outside of GitHub, and then nothing is linked.
         report_url: The artifact with the complete report.
         command: What a comment command starts with.
+        options: The projects, as options of `ci-bot`; for commands to copy outside of GitHub.
+        plan_options: Those of the plan, each after a blank.
         apply_workflow: File name of the workflow that takes `mode` and `pr-number`, for commands to
             copy.
         conditions: The gate that an apply has to pass.
@@ -93,13 +85,13 @@ class CommentContext:
     base_name: str | None = None
     run_url: str | None = None
     report_url: str | None = None
-    docs_url: str | None = None
     command: str = "/sqlmesh"
+    options: str = "--project ."
+    plan_options: str = ""
     apply_workflow: str | None = None
     conditions: tuple[Condition, ...] = ()
     override: Override | None = None
     progress: DisplayProgress | None = None
-    staleness: Staleness | None = None
     refusal: Refusal | None = None
     fork: bool = False
     new_head: str | None = None
@@ -114,7 +106,13 @@ class CommentContext:
         return f"{self.command} plan"
 
     def apply_command(self, plan_id: str | None) -> str:
-        """The comment that asks for this plan, and no other, to be applied."""
+        """The comment, or on a laptop the shell line, that has this plan applied, and no other."""
+        if self.repository is None:
+            environment = shlex.quote(self.environment)
+            plan = f" --plan-id {short(plan_id)}" if plan_id else ""
+            return (
+                f"ci-bot apply {self.options} --environment {environment}{plan}{self.plan_options}"
+            )
         return f"{self.command} apply {short(plan_id)}".rstrip()
 
     @property
@@ -123,22 +121,12 @@ class CommentContext:
         if self.apply_workflow and self.pr_number is not None:
             workflow, number = shlex.quote(self.apply_workflow), self.pr_number
             return f"gh workflow run {workflow} -f mode=cleanup -f pr-number={number}"
-        return f"ci-bot cleanup --project . --environment {shlex.quote(self.environment)}"
+        return f"ci-bot cleanup {self.options} --environment {shlex.quote(self.environment)}"
 
     @property
     def history(self) -> list[PlanHistoryEntry]:
         """Earlier plans of this pull request, oldest first."""
         return self.marker.history if self.marker else []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Carried:
-    """An earlier review that exists only as the text of our own comment (see `carry`)."""
-
-    text: str
-    head: str | None = None
-    plan: str | None = None
-    decision: Decision | None = None
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,6 @@ def _apply_values(
         "refusal_message": refusal.message if refusal else failure.message if failure else None,
         "refusal_hint": refusal.hint if refusal else failure.hint if failure else None,
         "sets_gone": bool(refusal and refusal.reviewed_sets_gone),
-        "next_plan": refusal.next_plan if refusal else None,
     }
 
 

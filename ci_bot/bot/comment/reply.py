@@ -17,7 +17,6 @@ _PHASES: dict[Phase, str] = {
     "planned": "planned",
     "no_changes": "planned, no model changes",
     "plan_failed": "the plan failed",
-    "stale": "planned, and stale since",
     "applying": "an apply is running",
     "applied": "applied",
     "apply_failed": "the apply failed",
@@ -27,7 +26,6 @@ _PHASES: dict[Phase, str] = {
     "cleanup_failed": "the cleanup is incomplete",
 }
 _CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
-_TO_PLAN: frozenset[Phase] = frozenset({"plan_failed", "stale"})
 
 
 def refused(
@@ -77,7 +75,7 @@ def status(marker: Marker | None, context: CommentContext, *, comment_url: str |
 
 
 def _next(marker: Marker, context: CommentContext) -> str | None:
-    if marker.phase in _TO_PLAN:
+    if marker.phase == "plan_failed":
         return context.plan_command
     if marker.phase == "cleanup_failed":
         return f"{context.command} cleanup"

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from ci_bot.bot.comment.context import Carried, CommentContext, Rendered
+from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.parts.blocks import lift
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES, Share
 from ci_bot.bot.comment.parts.compose import base_values, compose, full_report
 from ci_bot.bot.comment.parts.review_sections import review_shares
 from ci_bot.bot.comment.parts.sections import Older
 from ci_bot.bot.comment.view import ReviewView
+from ci_bot.contracts.documents.comment import Marker
+from ci_bot.contracts.documents.plan import Decision
 from ci_bot.contracts.documents.report import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """An earlier review that exists only as the text of our own comment."""
+
+    text: str
+    head: str | None = None
+    plan: str | None = None
+    decision: Decision | None = None
+
+    @classmethod
+    def of(cls, body: str, marker: Marker | None) -> Carried | None:
+        """The review in `body`, a comment that is known to be ours; None where it holds none.
+
+        Never call it with somebody else's comment: the text goes into the next one as it is.
+        """
+        text = lift(body)
+        if not text or marker is None:
+            return cls(text=text) if text else None
+        return cls(text=text, head=marker.head, plan=marker.plan, decision=marker.decision)
+
 
 ReviewSource = Report | Carried | None
 
-_REVIEW_PHASES = ("planned", "no_changes", "plan_failed", "stale")
+_REVIEW_PHASES = ("planned", "no_changes", "plan_failed")
 _OLDER_BYTES = 6_000
 
 

@@ -1,4 +1,4 @@
-"""A sweep's report as Markdown, for the step summary."""
+"""A sweep's report as Markdown, for the step summary and the terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.blocks import tidy
 from ci_bot.bot.comment.text.markdown import SafeMarkdown, link
 from ci_bot.bot.comment.text.templating import environment
-from ci_bot.contracts.documents.sweep import SweepReport, SweepRow
+from ci_bot.contracts.documents.sweep import SweepReport
 
 # A state of thousands of environments must not lose the whole summary to the runner's limit.
 MOST_ROWS = 500
-GONE = ("removed", "nothing_to_do")
+_GONE = ("removed", "nothing_to_do")
 
 
 def render_sweep(report: SweepReport, context: CommentContext) -> str:
     """The whole report as Markdown; `context` says where links lead and what time it is."""
-    rescued, tables, kept = parts_of(report)
+    rescued = [row for row in report.rows if row.standing == "remove"]
+    # Of environments that were removed before.
+    tables = [row for row in report.rows if row.standing == "tables"]
+    kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
     template = environment().get_template("sweep.md.j2")
     return tidy(
         template.render(
@@ -23,20 +26,12 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
             c=context,
             rescued=rescued,
             tables=tables,
-            left=[row for row in [*rescued, *tables] if row.result not in GONE],
+            left=[row for row in [*rescued, *tables] if row.result not in _GONE],
             kept=kept,
             most=MOST_ROWS,
             pull=lambda number: _pull(context, number),
         )
     )
-
-
-def parts_of(report: SweepReport) -> tuple[list[SweepRow], list[SweepRow], list[SweepRow]]:
-    """Rescues, tables of environments that were removed before, and what was not touched."""
-    rescued = [row for row in report.rows if row.standing == "remove"]
-    tables = [row for row in report.rows if row.standing == "tables"]
-    kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
-    return rescued, tables, kept
 
 
 def _pull(context: CommentContext, number: int | None) -> SafeMarkdown:

@@ -15,7 +15,7 @@ from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
-from ci_bot.contracts.documents.plan import Backfill, Change, Cost, Gap, Restatement
+from ci_bot.contracts.documents.plan import SEVERITIES, Backfill, Change, Cost, Gap, Restatement
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.documents.work import Work, tables_of, totals
 
@@ -35,7 +35,7 @@ _CATEGORY_ORDER = {
     "indirect_non_breaking": 5,
     "metadata": 6,
 }
-_SEVERITY_ORDER = {name: index for index, name in enumerate(words.SEVERITIES)}
+_SEVERITY_ORDER = {name: index for index, name in enumerate(SEVERITIES)}
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class ReviewView:
         rest = self.severities.copy()
         for top in self.top_risks:
             rest[top.risk.severity] -= 1 + top.more
-        return [(name, rest[name]) for name in words.SEVERITIES if rest[name]]
+        return [(name, rest[name]) for name in SEVERITIES if rest[name]]
 
     @cached_property
     def backfill(self) -> list[Backfill]:

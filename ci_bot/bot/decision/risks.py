@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ci_bot.contracts.documents.plan import Finding, Severity
+from ci_bot.contracts.documents.plan import SEVERITIES, Finding, Severity
 from ci_bot.contracts.documents.report import Risk
 from ci_bot.contracts.rules import RuleSpec
 
-SEVERITIES: tuple[Severity, ...] = ("blocker", "high", "medium", "low", "info")
 EVIDENCE_LENGTH = 4_000
 NAMES_SHOWN = 5
 

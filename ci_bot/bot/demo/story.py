@@ -15,11 +15,13 @@ from ci_bot.bot.cage.variables import redactor_of
 from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
 from ci_bot.bot.demo.layout import DemoLayout, change_files
 from ci_bot.bot.report_files import check_output
-from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.terminal.local import context_of
+from ci_bot.bot.terminal.report_text import Document, to_terminal
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import Progress
@@ -103,7 +105,7 @@ def _tell(machine: Machine, layout: DemoLayout) -> int:
     with _bench(machine, layout, stage) as client:
         with stage.chapter("Review: read-only, without starting Spark"):
             report = _review(client, machine)
-            stage.say(to_terminal(report, project="flights", colour=machine.out.isatty()))
+            stage.say(_shown(report, client, machine))
         if report.plan_id is None:
             return EXIT_FAILED
         with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
@@ -115,7 +117,7 @@ def _tell(machine: Machine, layout: DemoLayout) -> int:
                 reviewed=report.identity,
                 window=report.identity.window if report.identity else None,
             )
-            stage.say(to_terminal(applied, colour=machine.out.isatty()))
+            stage.say(_shown(applied, client, machine))
         if applying.exit_code(applied) != EXIT_DONE:
             return applying.exit_code(applied)
         with stage.chapter("Merge: the pull request is closed, and its environment goes"):
@@ -126,7 +128,7 @@ def _tell(machine: Machine, layout: DemoLayout) -> int:
                 owner=owner("local", number=7),
                 merged=True,
             )
-            stage.say(to_terminal(cleaned, colour=machine.out.isatty()))
+            stage.say(_shown(cleaned, client, machine))
     stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
     return cleaning.exit_code(cleaned)
 
@@ -182,13 +184,18 @@ def _progress(stage: _Stage) -> Callable[[Progress], None]:
     return show
 
 
+def _shown(document: Document, client: WorkerClient, machine: Machine) -> str:
+    context = context_of(machine, client, ENVIRONMENT)
+    return to_terminal(document, context, colour=machine.out.isatty())
+
+
 def _review(client: WorkerClient, machine: Machine) -> Report:
     return reviewing.review(
         client,
-        reviewing.ReviewOptions(
+        ReviewOptions(
             environment=ENVIRONMENT,
             owner=owner("local", number=7),
-            commits=reviewing.Commits(),
+            commits=Commits(),
         ),
         planned_at=machine.timestamp(),
     )

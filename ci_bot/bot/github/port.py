@@ -87,7 +87,6 @@ class Comment:
     number: int | None
     body: str
     author: str
-    author_type: str
     created_at: str
     updated_at: str
     url: str

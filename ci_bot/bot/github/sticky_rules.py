@@ -16,9 +16,7 @@ from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.github.port import Comment
 from ci_bot.contracts.documents.comment import Marker, Phase
 
-_REVIEWS: frozenset[Phase] = frozenset(
-    {"planning", "planned", "no_changes", "plan_failed", "stale"}
-)
+_REVIEWS: frozenset[Phase] = frozenset({"planning", "planned", "no_changes", "plan_failed"})
 _CLEANUPS: frozenset[Phase] = frozenset({"closed", "cleanup_failed"})
 
 

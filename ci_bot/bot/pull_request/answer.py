@@ -18,7 +18,7 @@ from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger import comment_command, job
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.contracts.rules import UnknownRule, rule
-from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Cancelled, Refused
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, Refused
 
 # The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
 APPLY, REVIEW = "apply.yml", "review.yml"
@@ -32,8 +32,6 @@ def command(activity: job.Command, publisher: Publisher, github: GitHub) -> int:
             raise _no_permission(activity.author, permission)
         _react(activity, publisher, github, "eyes")
         return _carry_out(activity, publisher, github, permission)
-    except Cancelled:
-        raise
     except BotError as error:
         return _refuse(activity, publisher, github, error)
 
@@ -188,8 +186,6 @@ def _react(activity: job.Command, publisher: Publisher, github: GitHub, content:
     """A courtesy: the command is carried out also where the reaction cannot be set."""
     try:
         github.add_reaction(activity.comment_id, content)
-    except Cancelled:
-        raise
     except BotError as error:
         publisher.warn("The reaction could not be set", error)
 

@@ -29,7 +29,7 @@ from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
-from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.changed_files import changed_by
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.documents.comment import Marker, apply_phase, review_phase
 from ci_bot.contracts.documents.plan_options import selects_by_git
@@ -37,7 +37,7 @@ from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.messages import Progress as WorkerProgress
-from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
+from ci_bot.errors import EXIT_REFUSED, BotError
 
 PROGRESS_SECONDS = 30.0
 # What these show is proof that an environment is gone, or a list of what is left of it.
@@ -115,8 +115,6 @@ def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> Pull
     """The pull request, if it is closed by now: its own cleanup may have come too early."""
     try:
         pull = github.get_pull(number)
-    except Cancelled:
-        raise
     except BotError as error:
         publisher.warn(
             "Nobody could say whether the pull request is still open. If it was closed while the "
@@ -231,7 +229,7 @@ def _apply(
     flags = flags_of(settings.inputs)
     try:
         commits = commits_of(pull, client)
-        changed = reviewing.changed_by(client.git, commits) if selects_by_git(flags) else None
+        changed = changed_by(client.git, commits) if selects_by_git(flags) else None
         return applying.apply(
             client,
             environment=environment,
@@ -251,8 +249,6 @@ def _apply(
             changed_files=changed.paths if changed is not None else None,
             table_diff=settings.inputs.table_diff,
         )
-    except Cancelled:
-        raise
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)
         return applying.failed_document(failure, environment=environment, plan_id=marker.plan)

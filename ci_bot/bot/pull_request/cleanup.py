@@ -20,7 +20,7 @@ from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.environment import EnvironmentName, prefix_in
-from ci_bot.errors import EXIT_DONE, BotError, Cancelled, Refused
+from ci_bot.errors import EXIT_DONE, BotError, Refused
 
 
 def cleanup(
@@ -132,8 +132,6 @@ def _is_open_again(number: int, github: GitHub) -> bool:
     """
     try:
         return github.get_pull(number).open
-    except Cancelled:
-        raise
     except BotError:
         return False
 
@@ -173,8 +171,6 @@ def _check_person(activity: job.Cleanup, github: GitHub) -> None:
 def _document(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
         return cleaning.cleanup(client, **wanted)
-    except Cancelled:
-        raise
     except BotError as error:
         return cleaning.failed_document(
             failure_of(error, "cleanup", client.redactor), environment=wanted["environment"]
@@ -210,15 +206,16 @@ def publish(document: CleanupDocument, publisher: Publisher) -> int:
             "exit_code": code,
         },
         lambda: (
-            _is_news(document, before) and publisher.try_post(phase, MarkerFacts.of(before), render)
+            is_news(document, before) and publisher.try_post(phase, MarkerFacts.of(before), render)
         ),
     )
     if not done:
-        _tell(publisher, document)
+        why = document.failure.message if document.failure else None
+        tell(why, publisher)
     return code
 
 
-def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
+def is_news(document: CleanupDocument, before: Marker | None) -> bool:
     """Whether the comment has to change.
 
     A pull request that never had an environment or a comment needs no tombstone, and one that has
@@ -229,10 +226,10 @@ def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
     return before is not None and before.phase != "closed"
 
 
-def _tell(publisher: Publisher, document: CleanupDocument) -> None:
-    summary = document.failure.message if document.failure else "The cleanup is incomplete."
+def tell(why: str | None, publisher: Publisher) -> None:
+    """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
     text = notice.cleanup_failed(
-        summary,
+        why or "The cleanup is incomplete.",
         replace(publisher.template, phase="cleanup_failed"),
         comment_url=publisher.comment_url,
     )

@@ -143,12 +143,12 @@ def _about_plan(requester: Requester, pull: PullRequest, marker: Marker) -> Sequ
         )
     elif pull.head_sha not in requester.checked_out:
         found.append(_wrong_checkout())
-    asked = requester.command.plan_id
-    if asked is not None and not matches(asked, plan):
+    plan_id = requester.command.plan_id
+    if plan_id is not None and not matches(plan_id, plan):
         found.append(
             Unmet(
                 reason_code="unknown_plan",
-                message=f"{short(asked)} is not the plan of this pull request; the "
+                message=f"{short(plan_id)} is not the plan of this pull request; the "
                 f"reviewed plan is {short(plan)}.",
                 hint=f"Apply it with `/sqlmesh apply {short(plan)}`.",
             )

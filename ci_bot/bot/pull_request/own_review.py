@@ -26,14 +26,14 @@ from ci_bot.bot.pull_request.trusted_base import why_no_lighter
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference
 from ci_bot.contracts.documents.report import Report
-from ci_bot.errors import EXIT_REFUSED, BotError, Cancelled
+from ci_bot.errors import EXIT_REFUSED, BotError
 
 ARTIFACT = "ci-bot-report"
 MAX_ARTIFACT_BYTES = 32 * 1024 * 1024
@@ -53,7 +53,7 @@ def review_again(
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
     inputs, window = settings.inputs, marker.window if marker else None
-    options = reviewing.ReviewOptions(
+    options = ReviewOptions(
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=commits_of(pull, client),
@@ -72,24 +72,13 @@ def review_again(
         no_lighter=why_no_lighter(pull, None, checked_out=client.git.head()),
     )
     now = publisher.machine.timestamp()
-    try:
-        return reviewing.review(client, options, planned_at=now)
-    except Cancelled:
-        raise
-    except BotError as error:
-        return reviewing.failed_report(
-            failure_of(error, "plan", publisher.redactor),
-            options,
-            projects=client.projects,
-            gateway=client.gateway,
-            planned_at=now,
-        )
+    return reviewing.review_or_failure(client, options, planned_at=now)
 
 
-def commits_of(pull: PullRequest, client: WorkerClient) -> reviewing.Commits:
+def commits_of(pull: PullRequest, client: WorkerClient) -> Commits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
     parents = checked_out(client)
-    return reviewing.Commits(
+    return Commits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
         merge=client.git.head(),

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.comment.context import Carried, CommentContext, Rendered
-from ci_bot.bot.comment.parts.carry import carried
-from ci_bot.bot.comment.report import ReviewSource
+from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
+from ci_bot.bot.comment.report import Carried, ReviewSource
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky
 from ci_bot.bot.github.sticky_rules import Found
@@ -23,11 +23,10 @@ from ci_bot.contracts.documents.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.contracts.documents.plan import Decision, Window
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.environment import EnvironmentName
-from ci_bot.errors import BotError, Cancelled
+from ci_bot.errors import BotError
 from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
-COMMENT_BYTES = 60_000
 SUMMARY_BYTES = 1_000_000
 # Not hidden: actions/upload-artifact leaves hidden directories out.
 REPORT_DIRECTORY = "ci-bot-report"
@@ -101,8 +100,6 @@ class Publisher:
         """`before`, for work that is done without GitHub as well: then the comment is given up."""
         try:
             return self.before()
-        except Cancelled:
-            raise
         except BotError as error:
             self.sticky = None
             self.warn("The comment cannot be read, so it stays as it is", error)
@@ -111,7 +108,7 @@ class Publisher:
     def earlier_review(self) -> Carried | None:
         """The review in our comment, to be kept below another state."""
         found = self._find()
-        earlier = carried(found.comment.body, found.marker) if found else None
+        earlier = Carried.of(found.comment.body, found.marker) if found else None
         # Its secrets were taken out when it was made, but this run may know more than that one.
         return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
@@ -140,13 +137,13 @@ class Publisher:
         before = self.before()
         context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
         marker = self._marker(phase, facts, before)
-        shown = render(replace(context, marker=marker), COMMENT_BYTES)
-        if shown.cut:
+        rendered = render(replace(context, marker=marker), COMMENT_BYTES)
+        if rendered.cut:
             # The cuts stand in the marker, which is a part of what is rendered; its length then
             # differs by those few names, for which the budget has room.
-            marker = marker.model_copy(update={"cut": shown.cut})
-            shown = render(replace(context, marker=marker), COMMENT_BYTES)
-        published = self.sticky.publish(shown.text, current_head=current_head)
+            marker = marker.model_copy(update={"cut": rendered.cut})
+            rendered = render(replace(context, marker=marker), COMMENT_BYTES)
+        published = self.sticky.publish(rendered.text, current_head=current_head)
         self.comment_url = published.comment.url
         return published
 
@@ -256,8 +253,6 @@ class Publisher:
         """`note`, where a failure must not lose what is already done; whether it was written."""
         try:
             self.note(text)
-        except Cancelled:
-            raise
         except BotError as error:
             self.warn("No note could be written", error)
             return False
@@ -272,8 +267,6 @@ class Publisher:
         """
         try:
             published = self.post(*arguments, **extra)
-        except Cancelled:
-            raise
         except BotError as error:
             self.warn("The comment could not be updated", error)
             return False

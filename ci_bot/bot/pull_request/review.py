@@ -18,10 +18,11 @@ from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.documents.comment import Marker, review_phase
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.errors import BotError, Cancelled, Refused
+from ci_bot.errors import BotError, Refused
 
 
 def flags_of(inputs: Inputs) -> GivenFlags:
@@ -59,18 +60,24 @@ def review(
     commits = commits_of(activity, pull, client)
     if commits.head_branch is None:
         commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
-    before = publisher.look()
-    if publisher.sticky is not None:
-        publisher.template = replace(publisher.template, new_head=commits.head)
-        earlier = publisher.earlier_review()
-        publisher.try_post(
-            "planning",
-            MarkerFacts.of(before),
-            lambda context, budget: render_planning(context, budget, review=earlier),
-            current_head=commits.head,
-        )
+    announce(commits.head, publisher)
     report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
     return publish(report, activity, settings, publisher)
+
+
+def announce(head: str | None, publisher: Publisher) -> None:
+    """Says in the comment that this commit is being planned, above the review that stands there."""
+    before = publisher.look()
+    if publisher.sticky is None:
+        return
+    publisher.template = replace(publisher.template, new_head=head)
+    earlier = publisher.earlier_review()
+    publisher.try_post(
+        "planning",
+        MarkerFacts.of(before),
+        lambda context, budget: render_planning(context, budget, review=earlier),
+        current_head=head,
+    )
 
 
 def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
@@ -82,9 +89,7 @@ def give_up(error: BotError, activity: job.Review, settings: Settings, publisher
             activity,
             settings,
             publisher.template.environment,
-            reviewing.Commits(
-                head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha
-            ),
+            Commits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
             pull=None,
         ),
         projects=settings.inputs.project,
@@ -120,9 +125,7 @@ def checked_out(client: WorkerClient) -> tuple[str, ...]:
     return tuple(client.git.parents(client.git.head()))
 
 
-def commits_of(
-    activity: job.Review, pull: PullRequest | None, client: WorkerClient
-) -> reviewing.Commits:
+def commits_of(activity: job.Review, pull: PullRequest | None, client: WorkerClient) -> Commits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
     head = activity.head_sha or (pull.head_sha if pull else None)
     base = activity.base_sha or (pull.base_sha if pull else None)
@@ -130,7 +133,7 @@ def commits_of(
     if merge is not None and client.git.has(merge):
         parents = client.git.parents(merge)
         base = parents[0] if parents else base
-    return reviewing.Commits(
+    return Commits(
         head=head,
         base=base,
         merge=merge,
@@ -145,8 +148,6 @@ def _queued_branch(activity: job.Review, publisher: Publisher, github: GitHub | 
         return None
     try:
         return github.get_pull(activity.number).head_ref
-    except Cancelled:
-        raise
     except BotError as error:
         publisher.warn(
             "The pull request's branch is not known, so a name that makes plans forward-only is "
@@ -162,7 +163,7 @@ def make_report(
     publisher: Publisher,
     client: WorkerClient,
     *,
-    commits: reviewing.Commits,
+    commits: Commits,
     pull: PullRequest | None,
 ) -> Report:
     """The report, also where the worker failed: then it holds the failure."""
@@ -170,30 +171,20 @@ def make_report(
         options_of(activity, settings, publisher.template.environment, commits, pull),
         no_lighter=why_no_lighter(pull, activity, checked_out=client.git.head()),
     )
-    try:
-        return reviewing.review(client, options, planned_at=publisher.machine.timestamp())
-    except Cancelled:
-        raise
-    except BotError as error:
-        return reviewing.failed_report(
-            failure_of(error, "plan", client.redactor),
-            options,
-            projects=client.projects,
-            gateway=client.gateway,
-            planned_at=publisher.machine.timestamp(),
-        )
+    now = publisher.machine.timestamp()
+    return reviewing.review_or_failure(client, options, planned_at=now)
 
 
 def options_of(
     activity: job.Review,
     settings: Settings,
     environment: str,
-    commits: reviewing.Commits,
+    commits: Commits,
     pull: PullRequest | None,
-) -> reviewing.ReviewOptions:
+) -> ReviewOptions:
     """What is reviewed, and what only GitHub and the inputs know of it."""
     inputs = settings.inputs
-    return reviewing.ReviewOptions(
+    return ReviewOptions(
         environment=environment,
         owner=owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Rendered
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.pull_request import cleanup
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, publisher_for
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions, SweptEnvironment
 from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.comment import Marker, Phase
+from ci_bot.contracts.documents.comment import Phase
 from ci_bot.contracts.environment import prefix_in
 
 # GitHub shows ten annotations of a step; the summary has them all.
@@ -140,7 +140,7 @@ def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher
     before = publisher.look()
     if publisher.sticky is None:
         return False
-    if not _is_news(document, before):
+    if not cleanup.is_news(document, before):
         return True
     review = publisher.earlier_review()
 
@@ -150,18 +150,5 @@ def _show(row: SweptEnvironment, document: CleanupDocument, publisher: Publisher
     posted = publisher.try_post(phase, MarkerFacts.of(before), render)
     # Somebody was told already, if the comment said so before tonight.
     if posted and not row.gone and (before is None or before.phase != phase):
-        _tell(row, publisher)
+        cleanup.tell(row.waits, publisher)
     return True
-
-
-def _is_news(document: CleanupDocument, before: Marker | None) -> bool:
-    return document.result != "nothing_to_do" or (before is not None and before.phase != "closed")
-
-
-def _tell(row: SweptEnvironment, publisher: Publisher) -> None:
-    text = notice.cleanup_failed(
-        row.waits or "The cleanup is incomplete.",
-        replace(publisher.template, phase="cleanup_failed"),
-        comment_url=publisher.comment_url,
-    )
-    publisher.try_note(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.bot.decision.risks import SEVERITIES
+from ci_bot.contracts.documents.plan import SEVERITIES
 from ci_bot.contracts.rules import RULES, SCOPES, TOPICS, RuleSpec, UnknownRule, page, rule
 from ci_bot.errors import BadInput
 from ci_bot.machine import Machine

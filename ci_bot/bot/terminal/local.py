@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from ci_bot.bot.cage.variables import redactor_of
 from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
 from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.comment.outcome import render_apply, render_cleanup
-from ci_bot.bot.comment.report import render_review
+from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
+from ci_bot.bot.comment.text import shell_commands
 from ci_bot.bot.decision import exit_code as decision_exit_code
 from ci_bot.bot.report_files import Format, check_output, write_files
-from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.terminal.report_text import Document, to_markdown, to_terminal
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import (
@@ -28,12 +28,9 @@ from ci_bot.bot.worker_calls.client import (
 )
 from ci_bot.bot.worker_calls.prefix import prefix_here, told
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.cleanup import CleanupDocument
-from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
 from ci_bot.contracts.documents.plan_options import GivenFlags
-from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.contracts.messages import BaselineChoice, Progress
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
@@ -74,7 +71,7 @@ def review_locally(
         commits = local_commits(client, base_ref)
         report = reviewing.review(
             client,
-            reviewing.ReviewOptions(
+            ReviewOptions(
                 environment=environment,
                 owner=owner(run_owner(None, origin_of(client))),
                 commits=commits,
@@ -87,12 +84,8 @@ def review_locally(
             planned_at=machine.timestamp(),
         )
         raise_bad_input(report.failure)
-        context = _context(machine, client, environment, review_phase(report))
-
-        def render(budget: int | None) -> str:
-            return render_review(report, context, budget).text
-
-        _show(machine, client, "report", report, render, output, form)
+        given = shell_commands.flags(flags, start, end)
+        _show(machine, client, "report", report, output, form, given)
     if report.failure is not None:
         return report.failure.exit_code
     return decision_exit_code(report.decision)
@@ -132,12 +125,8 @@ def apply_locally(
             head_branch=branch_of(client),
         )
         raise_bad_input(document.failure)
-        context = _context(machine, client, environment, apply_phase(document.result))
-
-        def render(budget: int | None) -> str:
-            return render_apply(document, context, budget).text
-
-        _show(machine, client, "apply", document, render, output, form)
+        given = shell_commands.flags(flags, start, end)
+        _show(machine, client, "apply", document, output, form, given)
     return applying.exit_code(document)
 
 
@@ -172,13 +161,7 @@ def cleanup_locally(
             claim=claim,
         )
         raise_bad_input(document.failure)
-        done = document.result in ("removed", "nothing_to_do")
-        context = _context(machine, client, environment, "closed" if done else "cleanup_failed")
-
-        def render(budget: int | None) -> str:
-            return render_cleanup(document, context, budget).text
-
-        _show(machine, client, "cleanup", document, render, output, form)
+        _show(machine, client, "cleanup", document, output, form)
     return cleaning.exit_code(document)
 
 
@@ -198,7 +181,7 @@ def raise_bad_input(failure: Failure | None) -> None:
         )
 
 
-def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commits:
+def local_commits(client: WorkerClient, base_ref: str | None) -> Commits:
     """The commits of a laptop's checkout; none of them is needed for a review against state.
 
     Raises:
@@ -214,9 +197,9 @@ def local_commits(client: WorkerClient, base_ref: str | None) -> reviewing.Commi
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error
-        return reviewing.Commits()
+        return Commits()
     base = client.git.resolve(base_ref) if base_ref else None
-    return reviewing.Commits(head=head, base=base, head_branch=branch_of(client))
+    return Commits(head=head, base=base, head_branch=branch_of(client))
 
 
 def origin_of(client: WorkerClient) -> str | None:
@@ -316,11 +299,17 @@ def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _context(
-    machine: Machine, client: WorkerClient, environment: str, phase: Phase
+def context_of(
+    machine: Machine, client: WorkerClient, environment: str, plan_options: str = ""
 ) -> CommentContext:
+    """What a laptop's reports are rendered with; nothing in them leads to GitHub."""
     return CommentContext(
-        project=client.name, environment=environment, now=machine.timestamp(), phase=phase
+        project=client.name,
+        environment=environment,
+        now=machine.timestamp(),
+        phase="planned",
+        options=shell_commands.options(client.projects, client.python_path, client.gateway),
+        plan_options=plan_options,
     )
 
 
@@ -328,17 +317,18 @@ def _show(
     machine: Machine,
     client: WorkerClient,
     name: str,
-    document: Report | ApplyDocument | CleanupDocument,
-    render: Callable[[int | None], str],
+    document: Document,
     output: str | None,
     form: Format,
+    plan_options: str = "",
 ) -> None:
+    context = context_of(machine, client, document.environment, plan_options)
     if form == "json":
         text = document.to_json(indent=2)
     elif form == "markdown":
-        text = render(60_000)
+        text = to_markdown(document, context, COMMENT_BYTES)
     else:
-        text = to_terminal(document, project=client.name, colour=machine.out.isatty())
+        text = to_terminal(document, context, colour=machine.out.isatty())
     print(text, file=machine.out, flush=True)
     if output is not None:
-        write_files(machine.directory / output, name, document, render(None))
+        write_files(machine.directory / output, name, document, to_markdown(document, context))

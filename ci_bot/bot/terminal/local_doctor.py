@@ -1,13 +1,17 @@
-"""`ci-bot doctor` at a terminal."""
+"""`ci-bot doctor` at a terminal: a line for each part, and the fix where one is needed."""
 
 from __future__ import annotations
 
+from ci_bot.bot.comment.text import words
 from ci_bot.bot.report_files import Format
-from ci_bot.bot.terminal.doctor_text import doctor_to_terminal
 from ci_bot.bot.terminal.local import local_client, local_prefix, origin_of
+from ci_bot.bot.terminal.page import Page
 from ci_bot.bot.worker_calls import doctor as examining
 from ci_bot.bot.worker_calls.client import run_owner
+from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.machine import Machine
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "not_run": "yellow"}
 
 
 def doctor_locally(
@@ -35,3 +39,23 @@ def doctor_locally(
         text = doctor_to_terminal(document, colour=machine.out.isatty())
     print(text, file=machine.out, flush=True)
     return examining.exit_code(document)
+
+
+def doctor_to_terminal(document: DoctorDocument, *, colour: bool = False) -> str:
+    """The document as plain text, ending in a newline."""
+    page = Page(color=colour)
+    count = {
+        status: sum(check.status == status for check in document.checks) for status in _COLOURS
+    }
+    worst = "red" if count["fail"] else "yellow" if count["warn"] else "green"
+    page.title(
+        f"Doctor · {count['ok']} ok, {count['warn']} to look at, {count['fail']} failing · "
+        f"{words.duration(document.seconds)}",
+        worst,
+    )
+    for check in document.checks:
+        mark = check.status.replace("_", " ").ljust(4)
+        page.item(f"{check.name}: {check.message}", mark=mark, color=_COLOURS[check.status])
+        if check.fix:
+            page.note(f"→ {check.fix}", indent=7)
+    return page.text()

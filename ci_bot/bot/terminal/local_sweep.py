@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.http.trust import trusted
 from ci_bot.bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.bot.github.patience import time_for_github
-from ci_bot.bot.terminal.local import local_client, local_prefix, origin_of
-from ci_bot.bot.terminal.sweep_text import sweep_to_terminal
+from ci_bot.bot.terminal.local import context_of, local_client, local_prefix, origin_of
+from ci_bot.bot.terminal.plain import plain
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.machine import Machine
@@ -59,6 +60,7 @@ def sweep_locally(
             github.pull_states,
         )
         report = client.redactor.document(swept.report())
-        text = sweep_to_terminal(report, colour=machine.out.isatty())
+        summary = render_sweep(report, context_of(machine, client, environment=""))
+    text = plain(summary, colour=machine.out.isatty())
     print(text, file=machine.out, flush=True)
     return sweeping.exit_code(swept)

@@ -25,6 +25,7 @@ class Page:
         self._width = width
         self._color = color
         self._lines: list[str] = []
+        self._below_heading = 0
 
     def text(self) -> str:
         """Everything so far, with one newline at the end."""
@@ -32,14 +33,20 @@ class Page:
 
     def title(self, text: str, color: str) -> None:
         """The first line, underlined."""
-        shown = clip(one_line(text), self._width)
+        title = clip(one_line(text), self._width)
         self._lines += [
-            self._styled(shown, fg=color, bold=True),
-            "─" * min(len(shown), self._width),
+            self._styled(title, fg=color, bold=True),
+            "─" * min(len(title), self._width),
         ]
 
     def heading(self, text: str) -> None:
         self._lines += ["", self._styled(one_line(text), bold=True)]
+        self._below_heading = len(self._lines)
+
+    def gap(self) -> None:
+        """An empty line, unless a heading stands above."""
+        if len(self._lines) > self._below_heading:
+            self._lines.append("")
 
     def fact(self, label: str, text: str | None) -> None:
         """`text` beside its label; nothing where there is no text."""
@@ -61,12 +68,15 @@ class Page:
         """A paragraph below an item."""
         self._lines += [" " * indent + line for line in self._wrap(text, self._width - indent)]
 
+    def paragraph(self, text: str) -> None:
+        self._lines += self._wrap(text, self._width)
+
     def block(self, text: str, *, diff: bool = False) -> None:
         """Lines as they are, indented; a diff's lines in its colours."""
         colors = {"+": "green", "-": "red"} if diff else {}
         for line in visible_lines(text):
-            shown = line.replace("\t", "    ")
-            self._lines.append("    " + self._styled(shown, fg=colors.get(shown[:1])))
+            expanded = line.replace("\t", "    ")
+            self._lines.append("    " + self._styled(expanded, fg=colors.get(expanded[:1])))
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Columns in line. The first column gives way where the page is too narrow."""
@@ -86,14 +96,14 @@ class Page:
 
     @staticmethod
     def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-        shown = [
+        cells = [
             # The end of a name tells more than its beginning.
             value if len(value) <= width else ELLIPSIS + value[len(value) - width + 1 :]
             for value, width in zip(row, widths, strict=True)
         ]
         padded = [
             value.rjust(width) if index and right[index] else value.ljust(width)
-            for index, (value, width) in enumerate(zip(shown, widths, strict=True))
+            for index, (value, width) in enumerate(zip(cells, widths, strict=True))
         ]
         return (_GAP + _GAP.join(padded)).rstrip()
 

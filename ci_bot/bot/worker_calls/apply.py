@@ -7,7 +7,7 @@ from typing import Any
 import ci_bot
 from ci_bot.bot.cage.run import WorkerCancelled, WorkerTimedOut
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient
-from ci_bot.bot.worker_calls.refusals import refused
+from ci_bot.bot.worker_calls.failures import refused
 from ci_bot.contracts.base import Failure, PlanId, Versions
 from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, ApplyResult, Step
 from ci_bot.contracts.documents.plan_identity import full_id
@@ -35,12 +35,12 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
     environment = wanted["environment"]
-    asked = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
+    plan_id = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
         request = client.request(ApplyRequest, **wanted)
     except UnfitName as error:
         failure = refused(error, "apply")
-        return failed_document(failure, environment=environment, plan_id=asked)
+        return failed_document(failure, environment=environment, plan_id=plan_id)
     last: list[Step] = []
 
     def on_progress(step: Progress) -> None:
@@ -53,19 +53,19 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
     try:
         answer = client.apply(request)
     except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
-        told = getattr(error, "answer", None)
+        last_words = getattr(error, "answer", None)
         if not last and not isinstance(error, WorkerCancelled):
             raise
         return _stopped_document(
             error,
-            told if isinstance(told, ApplyDocument) else None,
+            last_words if isinstance(last_words, ApplyDocument) else None,
             last[0] if last else None,
             environment=environment,
-            plan_id=asked,
+            plan_id=plan_id,
         )
     if isinstance(answer, ApplyDocument):
         return _with_last_step(answer, last[0]) if last else answer
-    return failed_document(answer, environment=environment, plan_id=asked)
+    return failed_document(answer, environment=environment, plan_id=plan_id)
 
 
 def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
@@ -85,7 +85,7 @@ def _with_last_step(document: ApplyDocument, last: Step) -> ApplyDocument:
 
 def _stopped_document(
     error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
-    told: ApplyDocument | None,
+    last_words: ApplyDocument | None,
     last: Step | None,
     *,
     environment: str,
@@ -94,7 +94,7 @@ def _stopped_document(
     """What there is after a worker that was stopped, or that has died.
 
     Args:
-        told: What the worker could still say.
+        last_words: What the worker could still say.
         last: Its last step from when it was building; None: it never came to that.
     """
     cancelled = isinstance(error, WorkerCancelled)
@@ -110,7 +110,7 @@ def _stopped_document(
         message=error.message,
         hint=hint,
     )
-    document = told or failed_document(failure, environment=environment, plan_id=plan_id)
+    document = last_words or failed_document(failure, environment=environment, plan_id=plan_id)
     return document.model_copy(
         update={
             "result": "cancelled" if cancelled else "failed",

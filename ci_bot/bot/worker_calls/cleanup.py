@@ -7,7 +7,7 @@ from typing import Any
 import ci_bot
 from ci_bot.bot.cage.run import WorkerCancelled
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.refusals import refused
+from ci_bot.bot.worker_calls.failures import refused
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.environment import UnfitName

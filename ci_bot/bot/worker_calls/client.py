@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ci_bot.bot.cage.doors import DOCKER_SOCKETS
-from ci_bot.bot.cage.git.repository import Blob, Git
+from ci_bot.bot.cage.git.objects import Blob
+from ci_bot.bot.cage.git.repository import Git
 from ci_bot.bot.cage.launch import Identity, Launch
 from ci_bot.bot.cage.requirements import check_requirements, install_requirements
 from ci_bot.bot.cage.run import Second, run_worker
@@ -33,8 +34,8 @@ from ci_bot.bot.cage.workspace import (
     project_paths,
     search_path,
 )
+from ci_bot.bot.worker_calls.failures import checked
 from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
-from ci_bot.bot.worker_calls.requests import checked
 from ci_bot.contracts.base import Contract, Failure
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -62,7 +63,7 @@ from ci_bot.contracts.messages import (
 )
 from ci_bot.contracts.policy.scopes import ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
-from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.errors import BadInput, BotError, WorkerFailed
 from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
@@ -213,7 +214,7 @@ class WorkerClient:
         self.git.require(commit)
         shutil.rmtree(self._workspace.base, ignore_errors=True)
         # The whole tree: a project may read files beside its own directory.
-        self.git.export(commit, self._workspace.base, identity=self._workspace.identity)
+        self.git.exports.commit(commit, self._workspace.base, identity=self._workspace.identity)
         found = [self._workspace.base / path for path in self.projects]
         return [str(path) for path in found if path.is_dir()]
 
@@ -223,7 +224,7 @@ class WorkerClient:
             return None
         target = self._workspace.before
         shutil.rmtree(target, ignore_errors=True)
-        self.git.export_blobs(blobs, target, identity=self._workspace.identity)
+        self.git.exports.blobs(blobs, target, identity=self._workspace.identity)
         return str(target)
 
     @property
@@ -244,8 +245,6 @@ class WorkerClient:
             second = Second(request=scan, launch=scan_launch(self._clean_launch))
         try:
             return self._answer(request, ReviewFacts, second=second, trace=self._loads.begin())
-        except Cancelled:
-            raise
         except BotError:
             if second is not None and not second.started:
                 self._loads.never_began()
@@ -304,8 +303,6 @@ class WorkerClient:
                 cancel=self._cancel,
                 clock=self._machine.monotonic,
             )
-        except Cancelled:
-            raise
         except BotError as error:
             second.refusal = error.message
 

@@ -1,10 +1,41 @@
-"""The bot's own failures in the form in which the worker tells its own."""
+"""What becomes of a question that cannot be put, of an unfit name, and of our own failures."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import ValidationError
+
 from ci_bot.contracts.base import Failure
-from ci_bot.errors import BotError
+from ci_bot.contracts.environment import UnfitName
+from ci_bot.errors import EXIT_REFUSED, BadInput, BotError
 from ci_bot.secrets import Redactor
+from ci_bot.secrets.cutting import quoted_value
+
+_MOST_PROBLEMS = 5
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Goes around the making of every question (`ReviewRequest` and the others) and of its parts.
+
+    Raises:
+        BadInput: a value does not fit the contract; one sentence names each that does not.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+        problems = [
+            f"`{'.'.join(str(part) for part in item['loc']).replace('_', '-')}` cannot be "
+            f"{quoted_value(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            for item in details[:_MOST_PROBLEMS]
+        ]
+        raise BadInput(
+            f"The worker cannot be asked: {'; '.join(problems)}.",
+            hint="Correct the value. Nothing was touched.",
+        ) from None
 
 
 def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
@@ -19,3 +50,19 @@ def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
         line=error.line,
     )
     return redactor.document(failure)
+
+
+def refused(error: UnfitName, stage: str) -> Failure:
+    """The failure for a document, where a request is understood and its environment refused.
+
+    Raises:
+        BadInput: the name, or its prefix, is none.
+    """
+    if error.exit_code != EXIT_REFUSED:
+        raise bad_input(error) from error
+    return error.failure(stage)
+
+
+def bad_input(error: UnfitName) -> BadInput:
+    """The same as an error of ours."""
+    return BadInput(error.message, hint=error.hint, reason_code=error.reason_code)

@@ -56,7 +56,7 @@ def told(found: WrittenPrefix) -> str | None:
 
 def _of_commit(git: Git, commit: str, project: str) -> bytes | None:
     for name in FILES:
-        found = git.file(commit, _path(project, name), at_most=MOST_BYTES)
+        found = git.objects.file(commit, _path(project, name), at_most=MOST_BYTES)
         if found is not None:
             return found
     return None

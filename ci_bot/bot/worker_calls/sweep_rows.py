@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from ci_bot.bot.github.port import PullState
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import FoundEnvironment, Standing, SweepRow
 from ci_bot.contracts.environment import number_of, prefix_in
+from ci_bot.contracts.messages import ReclaimChoice
 
 AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
 
@@ -40,7 +41,7 @@ class SweepOptions:
 
     owner: str
     environment_prefix: str = "pr"
-    reclaim: Literal["auto", "never", "always"] = "auto"
+    reclaim: ReclaimChoice = "auto"
     max_deletions: int = 20
     dry_run: bool = False
     run: str | None = None

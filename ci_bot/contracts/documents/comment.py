@@ -15,7 +15,6 @@ Phase = Literal[
     "planned",
     "no_changes",
     "plan_failed",
-    "stale",
     "applying",
     "applied",
     "apply_failed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -20,6 +20,8 @@ Category = Literal[
 ]
 BackfillAction = Literal["full_refresh", "recreate_view", "incremental", "seed"]
 Severity = Literal["blocker", "high", "medium", "low", "info"]
+# The heaviest first.
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Decision = Literal["go", "review", "no_go", "no_changes"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 
 from pydantic import Field
 
@@ -17,6 +18,9 @@ from ci_bot.contracts.documents.plan import Category, Window
 
 MIN_PREFIX = 8
 _WHOLE = re.compile(r"[0-9a-f]{64}")
+_PART = re.compile(r'"([^"]+)"')
+# Catalog, schema and table.
+_FULL = 3
 
 
 class TargetSnapshot(Contract):
@@ -115,8 +119,9 @@ def full_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | No
 
 def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
     """What a refusal shows: the sets and the fields in which two plans differ."""
-    before = {item.model: item for item in reviewed.snapshots}
-    after = {item.model: item for item in current.snapshots}
+    called = _called([item.model for item in (*reviewed.snapshots, *current.snapshots)])
+    before = {called[item.model]: item for item in reviewed.snapshots}
+    after = {called[item.model]: item for item in current.snapshots}
     fields = [
         name
         for name in PlanIdentity.model_fields
@@ -130,3 +135,16 @@ def difference(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
         ),
         fields_changed=fields,
     )
+
+
+def _called(models: Iterable[str]) -> dict[str, str]:
+    """Models by their full names, as people write them: without quotes, and without the catalog
+    where all of them are of one.
+    """
+    parts = {model: _PART.findall(model) or [model] for model in models}
+    catalogs = {names[0] for names in parts.values() if len(names) == _FULL}
+    known = len(catalogs) == 1
+    return {
+        model: ".".join(names[1:] if known and len(names) == _FULL else names)
+        for model, names in parts.items()
+    }

@@ -45,7 +45,6 @@ class FoundEnvironment(Contract):
     phase: Compared | None = Field(
         default=None, description="What the ledger says it went through."
     )
-    in_state: bool = Field(description="SQLMesh's state has a record of it.")
     pinned: bool = Field(default=False, description="The project's configuration pins it.")
     updated_at: Timestamp | None = Field(default=None, description="Of the ledger's record.")
     expires_at: Timestamp | None = Field(

@@ -48,6 +48,8 @@ class Recorder(NoopConsole):
         self.promoting = False
         self.promoted = False
         self._views_begun = False
+        # Changed audits run on data that is there already: then nothing is built.
+        self._audits_only = False
         self._total = 0
         self._done = 0
 
@@ -58,7 +60,11 @@ class Recorder(NoopConsole):
         )
 
     def start_evaluation_progress(
-        self, batched_intervals: dict[Snapshot, Any], *args: Any, **kwargs: Any
+        self,
+        batched_intervals: dict[Snapshot, Any],
+        *args: Any,
+        audit_only: bool = False,
+        **kwargs: Any,
     ) -> None:
         with self._lock:
             # Views are replaced and count nowhere; see `contracts.work`.
@@ -68,9 +74,10 @@ class Recorder(NoopConsole):
                 if not snapshot.is_view
             )
             self._done = 0
+            self._audits_only = audit_only
             for snapshot, batches in batched_intervals.items():
                 record = self.models.get(self._names.of(snapshot.name))
-                if record is not None:
+                if record is not None and not audit_only:
                     # A second attempt is given what the first one left.
                     record.batches = record.done + len(batches)
 
@@ -88,7 +95,7 @@ class Recorder(NoopConsole):
             self._done += not snapshot.is_view
             record = self.models.get(name)
             part = ""
-            if record is not None:
+            if record is not None and not self._audits_only:
                 record.done += 1
                 record.filled += (
                     describe.count_intervals(snapshot, [interval]) if snapshot.is_incremental else 1

@@ -306,12 +306,12 @@ class _Cleanup:
 
     def _incomplete(self) -> Failure:
         left = [leftover.object for leftover in self.leftovers] + self.foreign
+        objects_are = "1 object is" if len(left) == 1 else f"{len(left)} objects are"
         return Failure(
             stage="cleanup",
             reason_code="foreign_objects" if self.foreign and not self.leftovers else "leftovers",
             exit_code=4,
-            message=f"{len(left)} objects are left of {self.request.environment}: "
-            f"{', '.join(left[:5])}.",
+            message=f"{objects_are} left of {self.request.environment}: {', '.join(left[:5])}.",
             hint="Objects that the environment did not make are kept on purpose: move or drop "
             "them. "
             "Then run the cleanup again; it finishes the job.",

@@ -123,7 +123,6 @@ def _found(state: StateSync, pinned: Any, request: ListRequest) -> list[FoundEnv
                 owner=row.owner if row else None,
                 pr_number=row.pr_number if row else None,
                 phase=row.phase if row else None,
-                in_state=name in records,
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
                 expires_at=times.iso(expires_at) if expires_at is not None else None,

@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ci_bot.contracts.documents.plan import (
-    AuditsCheck,
-    Checks,
     Finding,
     FormatCheck,
     LintCheck,
-    TableDiffCheck,
-    TestsCheck,
 )
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.names import Names, file_name_or_last
 
 MAX_EVIDENCE = 1_000
 MAX_FORMATTED = 50
@@ -38,7 +34,7 @@ def lint(context: Any, names: Names, repository: Path) -> LintCheck:
                 rule=violation.rule.name,
                 severity="blocker" if error else "low",
                 model=names.of(violation.model.fqn),
-                path=_relative(path, repository),
+                path=file_name_or_last(path, repository),
                 line=line,
                 evidence=shortened(violation.violation_msg, MAX_EVIDENCE),
                 clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
@@ -48,13 +44,6 @@ def lint(context: Any, names: Names, repository: Path) -> LintCheck:
     warnings = len(violations) - errors
     status: LintStatus = "failed" if errors else "warnings" if warnings else "passed"
     return LintCheck(status=status, errors=errors, warnings=warnings, findings=findings)
-
-
-def _relative(path: Any, repository: Path) -> str | None:
-    if path is None:
-        return None
-    path = Path(path)
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
 
 
 def formatting(context: Any, touched: set[Path] | None, repository: Path) -> FormatCheck:
@@ -77,7 +66,7 @@ def formatting(context: Any, touched: set[Path] | None, repository: Path) -> For
     for path in checked:
         try:
             if compat.needs_format(context, nodes[path]):
-                unformatted.append(str(_relative(path, repository)))
+                unformatted.append(str(file_name_or_last(path, repository)))
         except Exception:
             # SQLMesh's formatter refuses some files that its loader takes; a macro's, for example.
             unknown += 1
@@ -86,14 +75,4 @@ def formatting(context: Any, touched: set[Path] | None, repository: Path) -> For
         checked=len(checked) - unknown,
         left_out=len(files) - len(checked) + unknown,
         files=unformatted,
-    )
-
-
-def not_run(reason: str) -> Checks:
-    """The checks of a project that could not be loaded: missing evidence, never success."""
-    return Checks(
-        lint=LintCheck(status="not_run"),
-        tests=TestsCheck(status="not_run", not_run_because=reason),
-        audits=AuditsCheck(status="not_run", not_run_because=reason),
-        table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
     )

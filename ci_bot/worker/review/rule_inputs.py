@@ -18,7 +18,7 @@ from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.rules import RuleInputs, reading
 from ci_bot.worker.rules.gather import models_in_state
 from ci_bot.worker.statements.plan_statements import judge_plan
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.names import Names, file_name
 
 
 def rule_inputs(
@@ -48,7 +48,7 @@ def rule_inputs(
         before=before,
         after=after,
         repository=repository,
-        projects=tuple(_relative(Path(path), repository) for path in request.projects),
+        projects=tuple(file_name(Path(path), repository) for path in request.projects),
         added=_named(kinds, "added"),
         removed=frozenset(removed),
         direct=_named(kinds, "direct"),
@@ -134,7 +134,3 @@ def _readers(models: Mapping[str, Any]) -> dict[str, set[str]]:
         for parent in model.depends_on:
             readers.setdefault(parent, set()).add(name)
     return readers
-
-
-def _relative(path: Path, repository: Path) -> str:
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)

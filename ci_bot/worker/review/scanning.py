@@ -8,6 +8,7 @@ what it sees, or change what it says. What it finds is reported whatever becomes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +23,13 @@ from ci_bot.worker.rules import (
     find_in_statements,
     find_without_plan,
 )
-from ci_bot.worker.rules.gather import model_in_text
 from ci_bot.worker.rules.reading import after, before
+from ci_bot.worker.words.names import file_name
+
+_NAME = re.compile(
+    r"MODEL\s*\(\s*(?:[^;]*?,\s*)?name\s+([\w.]+)|@model\(\s*(?:name\s*=\s*)?[\"']([\w.]+)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,12 @@ class FileInputs(RuleInputs):
         return found
 
 
+def model_in_text(text: str) -> str | None:
+    """The name in a MODEL block or @model call, read as text: it may not parse."""
+    found = _NAME.search(text)
+    return next((name for name in found.groups() if name), None) if found else None
+
+
 def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
     """Reads the changed files.
 
@@ -65,7 +77,7 @@ def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         before={},
         after={},
         repository=repository,
-        projects=tuple(_relative(Path(path), repository) for path in request.projects),
+        projects=tuple(file_name(Path(path), repository) for path in request.projects),
         loaded=False,
         changed_files=tuple(request.changed_files),
         files_before=before(request.before_dir, request.unread_files),
@@ -77,7 +89,3 @@ def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         statements=find_in_statements(inputs),
         seconds=round(now() - start, 3),
     )
-
-
-def _relative(path: Path, repository: Path) -> str:
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)

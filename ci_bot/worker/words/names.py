@@ -1,8 +1,9 @@
-"""How reports call models."""
+"""How reports call models and files."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 _QUOTE = '[`"]?'
 
@@ -32,3 +33,16 @@ class Names:
     def within(self, text: str) -> str:
         """A text, SQL or ours, with the models that it names called so."""
         return self._inside.sub("", text) if self._prefix else text
+
+
+def file_name(path: Path, repository: Path) -> str:
+    """A file relative to the repository; one that lies elsewhere by its whole path."""
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
+
+
+def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:
+    """The same, but of one that lies elsewhere the last part alone; None where there is none."""
+    if path is None:
+        return None
+    path = Path(path)
+    return file_name(path, repository) if path.is_relative_to(repository) else path.name

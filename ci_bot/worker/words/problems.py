@@ -12,6 +12,7 @@ from ci_bot.contracts.places import Places
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 from ci_bot.worker.process import java
 from ci_bot.worker.words.causes import cause_of
+from ci_bot.worker.words.names import file_name
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_CAUSES = 20
@@ -19,6 +20,11 @@ MAX_LINES = 15
 LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # What PySpark says first where it has no class of its own for a Java exception.
+# How SQLGlot's parser quotes the word at which it stopped: a dump of the whole token. At the end of
+# a text that is one of its own.
+_TOKEN = re.compile(
+    r"<Token token_type: (?:TokenType\.)?([^,>]*), text: (.*?), line: \d+, col: \d+, [^\n]*?\]>"
+)
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 _MACRO_REFUSED = "An argument of a macro would run as Python"
 SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
@@ -98,7 +104,7 @@ def sentence(error: BaseException) -> str:
     if _says_that_java_is_gone(error):
         return SPARK_IS_GONE
     text = _ANSI.sub("", speakable(str(error))).strip() or type(error).__name__
-    text = _PY4J.sub("", text)
+    text = _TOKEN.sub(_word, _PY4J.sub("", text))
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
     # last cause, which says what really went wrong.
@@ -106,6 +112,10 @@ def sentence(error: BaseException) -> str:
     causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
     shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
     return "\n".join(shown) or type(error).__name__
+
+
+def _word(token: re.Match[str]) -> str:
+    return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
 
 
 def speakable(text: str) -> str:
@@ -167,8 +177,7 @@ def place(message: str, repository: Path, known_files: list[Path]) -> tuple[str 
 
 
 def _relative(path: Path, repository: Path) -> str:
-    shown = path.relative_to(repository) if path.is_relative_to(repository) else path
-    return speakable(str(shown))
+    return speakable(file_name(path, repository))
 
 
 def failure_of(

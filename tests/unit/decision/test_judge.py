@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.decision import exit_code
 from ci_bot.bot.decision.judge import MOST_RISKS
-from ci_bot.bot.decision.risks import SEVERITIES, listed
-from ci_bot.contracts.documents.plan import EnvironmentStatement, Restatement
+from ci_bot.bot.decision.risks import listed
+from ci_bot.contracts.documents.plan import SEVERITIES, EnvironmentStatement, Restatement
 from tests.unit.decision.facts import changed, found, judged, weights
 
 

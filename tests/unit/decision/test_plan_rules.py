@@ -91,6 +91,18 @@ def test_r01__a_head_that_fails_is_told_once() -> None:
     assert not [risk for risk in judgement.risks if risk.rule == "R01-base-broken"]
 
 
+def test_r01__leaves_the_excerpt_of_the_sql_to_the_failure() -> None:
+    message = (
+        "Failed to load model from file 'models/a.sql':\n"
+        "  Expected table name but got 'WHERE'. Line 45, Col: 5.\n"
+        "    SELECT 1 FROM\n  WHERE x"
+    )
+
+    found = only(judged(failure=failed(message, "load")), "R01-load-failed")
+
+    assert found.evidence.endswith("Expected table name but got 'WHERE'. Line 45, Col: 5.")
+
+
 def test_r01__names_the_model_that_the_change_touched() -> None:
     message = 'Detected a cycle.\n"c"."serving"."health" ->\n"c"."core"."devices" ->\n"c"."serving"."health"'
     bot = BotFacts(changed_files=("models/core/devices.sql",))
@@ -555,6 +567,43 @@ def test_r12__models_that_change_although_their_files_do_not() -> None:
     bot = BotFacts(changed_files=("macros/m.py",))
 
     assert only(judged(bot, changes=[changed()]), "R12-shared-change").severity == "medium"
+
+
+@pytest.mark.parametrize(
+    ("models", "told"),
+    [
+        (
+            ["a.b"],
+            ["1 model changes although its file does not", "1 model changes in metadata only"],
+        ),
+        (
+            ["a.b", "a.c"],
+            ["2 models change although their files do not", "2 models change in metadata only"],
+        ),
+    ],
+)
+def test_counts__agree_with_their_verbs(models: list[str], told: list[str]) -> None:
+    bot = BotFacts(changed_files=("macros/m.py",))
+    shared = judged(bot, changes=[changed(model) for model in models])
+    kept = judged(changes=[changed(model, change="metadata") for model in models])
+
+    assert told[0] in only(shared, "R12-shared-change").evidence
+    assert told[1] in only(kept, "metadata-only").evidence
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (("a.py",), "`a.py` runs while the project is loaded"),
+        (("a.py", "b.py"), "`a.py`, `b.py` run while the project is loaded"),
+    ],
+)
+def test_r12__code_on_load_says_it_of_one_file_and_of_two(
+    files: tuple[str, ...], told: str
+) -> None:
+    bot = BotFacts(changed_files=files, code_on_load=files, load_known=True)
+
+    assert told in only(judged(bot), "R12-code-on-load").evidence
 
 
 @pytest.mark.parametrize(

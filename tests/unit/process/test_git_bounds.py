@@ -60,13 +60,13 @@ def test_processes__do_not_grow_with_the_files(repository: Repository, ground: P
         reads = Git(repository.root, private=ground / str(number), executable=wrapper)
         changed = reads.changed_files(before, after)
         found = [blob for file in changed for blob in (file.before, file.after) if blob]
-        assert len(reads.sizes(blob.id for blob in found)) <= len(found)
-        with reads.contents(at_most=MEGABYTE) as read:
+        assert len(reads.objects.sizes(blob.id for blob in found)) <= len(found)
+        with reads.objects.contents(at_most=MEGABYTE) as read:
             texts = [read(blob.id) for blob in found]
         assert len(texts) >= number
         assert None not in texts
         paths = {file.path: file.after for file in changed if file.after}
-        reads.export_blobs(paths, ground / str(number) / "after", identity=None)
+        reads.exports.blobs(paths, ground / str(number) / "after", identity=None)
         counts.append(started())
     assert counts[0] == counts[1] <= 8
 
@@ -80,7 +80,7 @@ def test_contents__are_those_of_the_commit_whatever_the_name(repository: Reposit
     after = repository.commit()
     reads = Git(repository.root, private=private(repository.root.parent))
     changed = reads.changed_files(before, after)
-    with reads.contents(at_most=100) as read:
+    with reads.objects.contents(at_most=100) as read:
         found = sorted(read(file.after.id) or b"" for file in changed if file.after)
     assert found == [*(b"\0\r\n%d" % number for number in range(len(odd))), b"README"]
     assert [file.after.mode for file in changed if file.after and file.path == "link"] == ["120000"]
@@ -95,10 +95,10 @@ def test_contents__of_a_submodule_and_of_what_is_missing__are_none(
     reads = Git(repository.root, private=private(ground))
     (vendor,) = reads.changed_files(before, repository.git("rev-parse", "HEAD"))
     assert (vendor.path, vendor.before, vendor.after) == ("vendor", None, None)
-    with reads.contents(at_most=100) as read:
+    with reads.objects.contents(at_most=100) as read:
         assert read("b" * 40) is None
         assert read(repository.git("rev-parse", "HEAD:README")) == b"x", "it still answers"
-    assert reads.sizes(["b" * 40]) == {}
+    assert reads.objects.sizes(["b" * 40]) == {}
 
 
 def test_contents__that_are_too_large__are_neither_given_nor_held(
@@ -108,10 +108,10 @@ def test_contents__that_are_too_large__are_neither_given_nor_held(
     repository.commit()
     large, small = (repository.git("rev-parse", f"HEAD:{name}") for name in ("large", "README"))
     reads = Git(repository.root, private=private(ground))
-    assert reads.sizes([large, small]) == {large: 50 * MEGABYTE, small: 1}
+    assert reads.objects.sizes([large, small]) == {large: 50 * MEGABYTE, small: 1}
     tracemalloc.start()
     try:
-        with reads.contents(at_most=MEGABYTE) as read:
+        with reads.objects.contents(at_most=MEGABYTE) as read:
             assert read(large) is None
             assert read(small) == b"x"
         assert tracemalloc.get_traced_memory()[1] < 3 * MEGABYTE
@@ -130,7 +130,7 @@ def test_files__of_a_commit_are_found_by_path(repository: Repository, ground: Pa
     for name in names:
         (repository.root / name).write_text("not committed")
     reads = Git(repository.root, private=private(ground))
-    with reads.files_of(commit, at_most=100) as read:
+    with reads.objects.files_of(commit, at_most=100) as read:
         for name in names:
             assert read(name) == (b"" if name == "empty" else name.encode()), name
         assert read("link") == b"/etc/passwd"
@@ -151,7 +151,7 @@ def test_files__of_a_commit_are_found_by_path(repository: Repository, ground: Pa
         ):
             assert read(gone) is None, gone
         assert read("README") == b"x", "it still answers"
-    with reads.files_of(commit[::-1], at_most=100) as read:
+    with reads.objects.files_of(commit[::-1], at_most=100) as read:
         assert read("README") is None
 
 
@@ -192,7 +192,7 @@ def test_changed_files__that_git_does_not_finish__are_not_taken_for_all(
 
 def reading(reads: Git, head: str, target: Path) -> list[Callable[[], object]]:
     def contents() -> None:
-        with reads.contents(at_most=10) as read:
+        with reads.objects.contents(at_most=10) as read:
             read(head)
 
     return [
@@ -200,9 +200,9 @@ def reading(reads: Git, head: str, target: Path) -> list[Callable[[], object]]:
         lambda: reads.has(head),
         lambda: reads.parents(head),
         lambda: reads.changed_files(head, head),
-        lambda: reads.sizes([head]),
+        lambda: reads.objects.sizes([head]),
         contents,
-        lambda: reads.export(head, target, identity=None),
+        lambda: reads.exports.commit(head, target, identity=None),
         reads.origin,
     ]
 
@@ -241,7 +241,7 @@ def test_contents__given_up_in_between__leave_no_process(
     repository: Repository, ground: Path
 ) -> None:
     reads = Git(repository.root, private=private(ground))
-    with pytest.raises(ZeroDivisionError), reads.contents(at_most=10) as read:
+    with pytest.raises(ZeroDivisionError), reads.objects.contents(at_most=10) as read:
         read(repository.git("rev-parse", "HEAD:README"))
         raise ZeroDivisionError
     table = subprocess.run(

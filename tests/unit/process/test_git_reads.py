@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.cage.git.repository import Blob, Git, GitFile, without_credentials
+from ci_bot.bot.cage.git.objects import Blob
+from ci_bot.bot.cage.git.repository import Git, GitFile, without_credentials
 from ci_bot.bot.cage.user import Identity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository
@@ -37,20 +38,19 @@ def reads(repository: Repository, ground: Path) -> Git:
     return Git(repository.root, private=ground / "private")
 
 
-def test_base_of_merge__first_parent(repository: Repository, reads: Git) -> None:
+def test_parents__of_a_merge(repository: Repository, reads: Git) -> None:
     merge = reads.head()
     assert merge == repository.git("rev-parse", "HEAD")
-    assert reads.base_of_merge(merge) == repository.git("rev-parse", "HEAD^1")
-    assert reads.parents(merge)[1] == repository.git("rev-parse", "feature")
-
-
-def test_base_of_merge__not_a_merge(repository: Repository, reads: Git) -> None:
-    with pytest.raises(BadInput, match="not a merge"):
-        reads.base_of_merge(repository.git("rev-parse", "feature"))
+    assert reads.parents(merge) == [
+        repository.git("rev-parse", "HEAD^1"),
+        repository.git("rev-parse", "feature"),
+    ]
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_base_of_merge__shallow_checkout(repository: Repository, ground: Path, depth: int) -> None:
+def test_require__the_base_of_a_shallow_checkout(
+    repository: Repository, ground: Path, depth: int
+) -> None:
     shallow = ground / "shallow"
     repository.git(
         "clone", "--quiet", f"--depth={depth}", f"file://{repository.root}", str(shallow)
@@ -58,18 +58,20 @@ def test_base_of_merge__shallow_checkout(repository: Repository, ground: Path, d
     (ground / "private").mkdir()
     reads = Git(shallow, private=ground / "private")
     merge = reads.head()
+    base = reads.parents(merge)[0]
     if depth == 2:
-        assert reads.changed_files(reads.base_of_merge(merge), merge)
+        reads.require(base)
+        assert reads.changed_files(base, merge)
         return
     with pytest.raises(BadInput, match="is not in the checkout") as failure:
-        reads.base_of_merge(merge)
+        reads.require(base)
     assert "fetch-depth: 2" in (failure.value.hint or "")
     assert failure.value.exit_code == 2
 
 
 def test_changed_files__between_base_and_merge(reads: Git) -> None:
     merge = reads.head()
-    assert reads.changed_files(reads.base_of_merge(merge), merge) == [
+    assert reads.changed_files(reads.parents(merge)[0], merge) == [
         GitFile("M", "models/a.sql"),
         GitFile("D", "models/b.sql"),
         GitFile("A", "models/c.sql"),
@@ -116,8 +118,8 @@ def test_head__no_repository(ground: Path) -> None:
 
 
 def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: Path) -> None:
-    base = reads.base_of_merge(reads.head())
-    assert reads.export(base, ground / "base", identity=None) == []
+    base = reads.parents(reads.head())[0]
+    assert reads.exports.commit(base, ground / "base", identity=None) == []
     files = {path.relative_to(ground / "base") for path in (ground / "base").rglob("*.sql")}
     assert files == {Path("models/a.sql"), Path("models/b.sql")}
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 1"
@@ -127,7 +129,7 @@ def test_export__the_base_as_it_was(repository: Repository, reads: Git, ground: 
 
 @as_root
 def test_export__belongs_to_the_worker(reads: Git, ground: Path) -> None:
-    reads.export(reads.head(), ground / "base", identity=WORKER)
+    reads.exports.commit(reads.head(), ground / "base", identity=WORKER)
     for path in (ground / "base", *(ground / "base").rglob("*")):
         assert path.stat().st_uid == WORKER.uid
 
@@ -138,7 +140,7 @@ def test_export__attributes_and_links(repository: Repository, reads: Git, ground
     (repository.root / "in").symlink_to("README")
     (repository.root / ".gitattributes").write_text(attributes)
     commit = repository.commit(README="$Format:%H$")
-    assert reads.export(commit, ground / "base", identity=None) == ["out"]
+    assert reads.exports.commit(commit, ground / "base", identity=None) == ["out"]
     assert (ground / "base" / "models" / "a.sql").read_text() == "SELECT 10"
     assert (ground / "base" / "README").read_text() == "$Format:%H$"
     assert (ground / "base" / "in").readlink() == Path("README")
@@ -194,22 +196,21 @@ def everything(reads: Git, target: Path) -> None:
     changed = reads.changed_files(base, merge)
 
     def contents() -> None:
-        with reads.contents(at_most=1_000) as read:
+        with reads.objects.contents(at_most=1_000) as read:
             for file in changed:
                 assert file.after is None or read(file.after.id) is not None
 
     steps: list[Callable[[], object]] = [
         contents,
-        lambda: reads.sizes(file.after.id for file in changed if file.after),
-        lambda: reads.export_blobs(
+        lambda: reads.objects.sizes(file.after.id for file in changed if file.after),
+        lambda: reads.exports.blobs(
             {file.path: file.after for file in changed if file.after},
             target.with_name("blobs"),
             identity=None,
         ),
-        lambda: reads.export(base, target, identity=None),
+        lambda: reads.exports.commit(base, target, identity=None),
         lambda: reads.has("0" * 40),
         reads.origin,
-        reads.persisted_credentials,
         lambda: reads.resolve("main"),
     ]
     for step in steps:
@@ -258,7 +259,7 @@ def test_traps__submodules_that_are_programs_and_hooks__do_nothing(
     ):
         shutil.copy(set_traps["core.fsmonitor"], repository.root / ".git" / "hooks" / hook)
     everything(reads, ground / "base")
-    reads.export(merge, ground / "head", identity=None)
+    reads.exports.commit(merge, ground / "head", identity=None)
     assert not evidence.exists()
     assert list((ground / "head" / "vendor").iterdir()) == [], "a submodule stays empty"
     assert (ground / "head" / "models" / "a.sql").read_text() == "SELECT 10"
@@ -275,10 +276,10 @@ def test_export__of_a_tree_that_leads_out__writes_nothing_there(
         "commit-tree", "-m", "x", write_tree(repository, f"40000 {name}\0", inner)
     )
     with pytest.raises(BadInput, match="could not read the checkout"):
-        reads.export(commit, ground / "deep" / "base", identity=None)
+        reads.exports.commit(commit, ground / "deep" / "base", identity=None)
     target = ground / "deep" / "blobs"
     target.parent.mkdir(exist_ok=True)
-    reads.export_blobs({f"{name}/out.sql": Blob(blob, "100644")}, target, identity=None)
+    reads.exports.blobs({f"{name}/out.sql": Blob(blob, "100644")}, target, identity=None)
     assert [path for path in ground.rglob("out.sql") if ".git" not in path.parts] == []
     assert not Path("/out").exists()
 
@@ -326,7 +327,7 @@ def test_missing_object__is_not_fetched(repository: Repository, reads: Git, grou
     blob = repository.git("rev-parse", f"{merge}:models/a.sql")
     (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(BadInput, match="could not read the checkout"):
-        reads.export(merge, ground / "base", identity=None)
+        reads.exports.commit(merge, ground / "base", identity=None)
 
 
 @pytest.mark.parametrize(
@@ -346,25 +347,6 @@ def test_origin__without_credentials(
     assert reads.origin() is None
     repository.git("config", "remote.origin.url", url)
     assert reads.origin() == without_credentials(url) == shown
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("http.https://github.com/.extraheader", "AUTHORIZATION: basic eA=="),
-        ("http.extraheader", "AUTHORIZATION: basic eA=="),
-        ("includeIf.gitdir:/github/workspace/.git.path", "/github/runner_temp/credentials.config"),
-        ("credential.helper", "store"),
-        ("remote.origin.url", "https://x-access-token:t@github.com/o/r"),
-    ],
-)
-def test_persisted_credentials__are_named_without_values(
-    repository: Repository, reads: Git, name: str, value: str
-) -> None:
-    assert reads.persisted_credentials() == []
-    repository.git("config", name, value)
-    found = reads.persisted_credentials()
-    assert [each.lower() for each in found] == [name.lower()]
 
 
 def test_git__without_a_git_program(ground: Path) -> None:

@@ -79,7 +79,7 @@ def parse(markdown: str) -> Page:
     return page
 
 
-def assert_inert(markdown: str) -> Page:
+def assert_inert(markdown: str, repository: str = "shop/warehouse") -> Page:
     """No live text outside of code, all elements closed, and links to our own repository only."""
     page = parse(markdown)
     for text in page.plain:
@@ -87,7 +87,7 @@ def assert_inert(markdown: str) -> Page:
     assert page.unclosed == [], f"left open: {page.unclosed}"
     assert page.stray == [], f"closed but never opened: {page.stray}"
     for url in page.links:
-        assert url.startswith("https://github.com/shop/warehouse/"), url
+        assert url.startswith(f"https://github.com/{repository}/"), url
         assert "/../" not in url
     assert page.tags["img"] == page.tags["script"] == 0
     assert not any(name.startswith("on") for _, name in page.attributes)

@@ -25,7 +25,7 @@ from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.contracts.documents.report import Report
 from ci_bot.secrets.documents import redacted
 from tests.factories import DIFF, make_apply, make_context, make_marker, make_report, make_risk
-from tests.golden.samples import destructive_report, large_report
+from tests.reports import full_report, large_report
 from tests.unit.rendering.dom import assert_inert, parse
 
 FULL = SafeMarkdown("the full report")
@@ -91,7 +91,7 @@ def test_comment__is_whole_at_any_budget(budget: int) -> None:
 
 def _crowded() -> Report:
     large = large_report(400)
-    return destructive_report().model_copy(
+    return full_report().model_copy(
         update={
             "changes": large.changes,
             "backfill": large.backfill,
@@ -139,7 +139,7 @@ def test_comment__five_thousand_blockers_still_fit() -> None:
 
 def test_comment__names_and_reasons_of_absurd_length_still_fit() -> None:
     text = "😀|`@a" * 180
-    report = destructive_report().model_copy(update={"reasons": [text * 4] * 50})
+    report = full_report().model_copy(update={"reasons": [text * 4] * 50})
     history = [
         {"at": "2026-08-21T09:02:11Z", "head": None, "plan": None, "decision": "go", "run": text}
     ] * 20
@@ -280,7 +280,7 @@ def test_lines_above_the_first_section__fit_one_screen() -> None:
     """At desktop width a table row takes one line, or two where a cell is long."""
     risks = [make_risk(f"R{number:02}", severity="high") for number in range(1, 10)]
     crowded = large_report(1_000).model_copy(update={"risks": risks})
-    for report in (large_report(1_000), crowded, destructive_report(), make_report()):
+    for report in (large_report(1_000), crowded, full_report(), make_report()):
         text = body(render_review(report, make_context()).text)
         page = parse(text.partition("<details")[0])
         lines = page.tags["tr"] + page.tags["p"] + page.tags["h2"] + page.tags["pre"]

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from ci_bot.bot.comment.lineage import MAX_NODES, draw, label
 from ci_bot.contracts.documents.plan import Lineage, LineageNode
-from tests.golden.samples import large_report
+from tests.reports import large_report
 from tests.unit.rendering.dom import assert_inert
 from tests.unit.rendering.evil import TEXTS
 

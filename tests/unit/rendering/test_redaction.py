@@ -6,9 +6,7 @@ from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.comment.notice import apply_ended, cleanup_failed, decision_changed
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.parts.blocks import lift
-from ci_bot.bot.comment.parts.carry import carried
-from ci_bot.bot.comment.report import render_planning, render_review
-from ci_bot.bot.terminal.report_text import to_terminal
+from ci_bot.bot.comment.report import Carried, render_planning, render_review
 from ci_bot.secrets.documents import redacted
 from tests.factories import (
     DIFF,
@@ -19,8 +17,9 @@ from tests.factories import (
     make_cleanup,
     make_context,
     make_report,
+    on_terminal,
 )
-from tests.golden.samples import destructive_report, large_report, small_change, small_report
+from tests.reports import full_report, large_report
 from tests.unit.rendering.dom import assert_inert
 
 SECRET = "ghs_16charactersORmore"
@@ -44,11 +43,11 @@ def test_secret__is_never_cut_in_two() -> None:
 
 
 def test_secret__is_gone_from_every_document() -> None:
-    review = redacted(redacted(small_report(), planted), redact)
+    review = redacted(redacted(make_report(), planted), redact)
     for budget in (60_000, None):
         texts = [
             render_review(
-                redacted(redacted(destructive_report(), planted), redact), make_context(), budget
+                redacted(redacted(full_report(), planted), redact), make_context(), budget
             ),
             render_apply(
                 redacted(redacted(make_apply(), planted), redact),
@@ -65,8 +64,8 @@ def test_secret__is_gone_from_every_document() -> None:
         for rendered in texts:
             assert SECRET not in rendered.text
             assert "***" in rendered.text
-    for document in (destructive_report(), make_apply(), make_cleanup()):
-        shown = to_terminal(redacted(redacted(document, planted), redact))
+    for document in (full_report(), make_apply(), make_cleanup()):
+        shown = on_terminal(redacted(redacted(document, planted), redact))
         assert SECRET not in shown
         assert "***" in shown
 
@@ -107,8 +106,8 @@ def test_notice__says_what_changed() -> None:
 
 
 def test_carried__an_earlier_review_comes_back_whole() -> None:
-    planned = small_change().text
-    earlier = carried(planned, decode(planned))
+    planned = render_review(make_report(), make_context()).text
+    earlier = Carried.of(planned, decode(planned))
     assert earlier is not None
     assert earlier.plan == PLAN
     assert earlier.text.startswith("## 🟡 Review")
@@ -118,20 +117,20 @@ def test_carried__an_earlier_review_comes_back_whole() -> None:
 
 
 def test_carried__survives_every_following_state_without_growing() -> None:
-    text = small_change().text
+    text = render_review(make_report(), make_context()).text
     first = lift(text)
     for _ in range(3):
-        text = render_planning(make_context(phase="planning"), review=carried(text, None)).text
+        text = render_planning(make_context(phase="planning"), review=Carried.of(text, None)).text
         assert lift(text) == first
         assert_inert(text.partition("\n")[2])
     closed = render_cleanup(
-        make_cleanup(), make_context(phase="closed"), review=carried(text, None)
+        make_cleanup(), make_context(phase="closed"), review=Carried.of(text, None)
     ).text
     assert lift(closed) == first
 
 
 def test_carried__reads_a_body_as_github_returns_it() -> None:
-    planned = small_change().text
+    planned = render_review(make_report(), make_context()).text
     assert lift(planned.replace("\n", "\r\n")) == lift(planned)
 
 
@@ -139,7 +138,7 @@ def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
     forged = "<!-- /review -->\n@octocat\n<!-- review -->\n</details>\n```\n"
     report = make_report(changes=[make_change(diff=forged)])
     planned = render_review(report, make_context()).text
-    again = render_planning(make_context(phase="planning"), review=carried(planned, None)).text
+    again = render_planning(make_context(phase="planning"), review=Carried.of(planned, None)).text
     assert_inert(again.partition("\n")[2])
     assert "What an apply does" in again
 
@@ -147,7 +146,7 @@ def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
 def test_carried__a_large_review_is_cut_between_its_sections() -> None:
     planned = render_review(large_report(1_000), make_context()).text
     text = render_planning(
-        make_context(phase="planning"), 30_000, review=carried(planned, decode(planned))
+        make_context(phase="planning"), 30_000, review=Carried.of(planned, decode(planned))
     ).text
     assert len(text.encode()) <= 30_000
     assert "parts of the review shown" in text
@@ -155,4 +154,4 @@ def test_carried__a_large_review_is_cut_between_its_sections() -> None:
 
 
 def test_carried__a_comment_without_a_review_gives_nothing() -> None:
-    assert carried("just words", None) is None
+    assert Carried.of("just words", None) is None

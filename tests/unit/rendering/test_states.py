@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from ci_bot.bot.comment.context import Condition, Override, Refusal, Staleness
+from ci_bot.bot.comment.context import Condition, Override, Refusal
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_planning, render_review
-from ci_bot.bot.terminal.report_text import to_terminal
-from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base import Failure, short
+from ci_bot.contracts.documents.apply import AuditTotals
 from ci_bot.contracts.documents.comment import Phase
 from ci_bot.contracts.documents.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
@@ -24,12 +26,15 @@ from tests.factories import (
     make_report,
     make_risk,
     make_table_diff,
+    on_terminal,
 )
-from tests.golden.samples import SAMPLES, small_report
+from tests.golden.samples import SAMPLES, report
+
+SMALL_PLAN = short(report("small_change").plan_id)
 
 
 def sample(name: str) -> str:
-    return SAMPLES[name]().text
+    return SAMPLES[name]()
 
 
 def review(phase: Phase = "planned", **overrides: object) -> str:
@@ -39,19 +44,19 @@ def review(phase: Phase = "planned", **overrides: object) -> str:
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("small_change", "## 🟡 Review · 1 high risk · `analytics` → `pr_142`"),
-        ("destructive_change", "## 🔴 No-Go · 2 blockers · 1 high risk · "),
+        ("small_change", "## 🟡 Review · 2 high risks · `flights` → `pr_7`"),
+        ("destructive_change", "## 🔴 No-Go · 6 blockers · 2 high risks · "),
         ("failed_plan", "## 💥 Plan failed at `load` · "),
+        ("base_broken", "## 🟡 Review · 1 high risk · "),
         ("no_changes", "## ⚪ No model changes · "),
         ("planning", "## 🔄 Re-planning for [`b2c3d4e`]"),
-        ("stale", "## 🟠 Stale: `main` moved 3 commits, 1 touching this plan"),
-        ("applying", "## 🟠 Applying `9f3c21aa01bc` · "),
-        ("applied", "## ✅ Applied `9f3c21aa01bc` in 1 h 42 min · "),
-        ("apply_failed", "## ❌ Apply failed for `9f3c21aa01bc` · "),
+        ("applying", f"## 🟠 Applying `{SMALL_PLAN}` · "),
+        ("applied", f"## 🟡 Applied `{SMALL_PLAN}` in 1 min 30 s · "),
+        ("apply_failed", "## ❌ Apply failed for `"),
         ("refused", "## ⛔ Apply refused: `plan_changed` · "),
-        ("cancelled", "## ⏹️ Apply cancelled for `9f3c21aa01bc` · "),
-        ("closed", "## 🧹 Environment `pr_142` removed"),
-        ("cleanup_failed", "## ⚠️ Cleanup incomplete: `pr_142` · 1 left over"),
+        ("cancelled", f"## ⏹️ Apply cancelled for `{SMALL_PLAN}` · "),
+        ("closed", "## 🧹 Environment `pr_7` removed"),
+        ("cleanup_failed", "## ⚠️ Cleanup incomplete: `pr_7`"),
     ],
 )
 def test_state__first_heading_says_what_happened(name: str, title: str) -> None:
@@ -183,11 +188,13 @@ def test_no_changes__the_command_names_what_was_asked_for() -> None:
     ) in text
 
 
-def test_plan_failed__shows_place_message_and_hint() -> None:
+def test_plan_failed__shows_place_message_hint_and_the_plan_before() -> None:
     text = sample("failed_plan")
-    assert "[`models/stg/orders.sql:16`](https://github.com/shop/warehouse/blob/" in text
+    assert "[`models/staging/flights.sql:45`](https://github.com/octo/flights/blob/" in text
     assert "Expected table name" in text
-    assert "**Next:** Name the table in the `FROM` clause" in text
+    assert "**Next:** Correct it and push" in text
+    assert f"<summary>The last plan that worked: <code>{SMALL_PLAN}</code></summary>" in text
+    assert f"`{SMALL_PLAN}` | 🟡 Review" in text, "it is in the history"
 
 
 def test_plan_failed__long_output_is_cut_to_fifteen_lines() -> None:
@@ -200,18 +207,22 @@ def test_plan_failed__long_output_is_cut_to_fifteen_lines() -> None:
 
 def test_applying__shows_progress_and_time_left() -> None:
     text = sample("applying")
-    assert "**19 of 46 batches**, about 54 min left · backfilling `mart.daily_sales`" in text
-    assert "█████████░" in text
+    assert re.search(r"\*\*\d of 7 batches\*\*, about \d+ s left · `marts\.", text)
+    assert "█░" in text
 
 
 def test_applied__evidence_stands_beside_the_estimate() -> None:
     text = sample("applied")
     top = text.partition("<details")[0]
-    assert "1,928 of 1,929 expected intervals, 45 of 46 batches" in top
-    assert "✅ 2 passed" in top
-    assert "covers 7 of 730 days" in top
-    assert "| `stg.orders` | 🟡&nbsp;differs | 412,904 → 412,904 | 0 | 0 | 99.15 % |" in top
-    assert "`mart.revenue` | it has no grain" in text
+    assert "368 of 368 expected intervals, 7 of 7 batches" in top
+    assert "✅ 17 passed" in top
+    assert "covers 365 of 365 days" in top
+    daily = (
+        "| `marts.daily_carrier_performance` | 🟡&nbsp;differs | 5,432 → 5,432 | 0 | 0 | 70.56 %"
+    )
+    assert daily in top
+    assert "`late_arrivals` 70.56 %" in text
+    assert "`marts.carrier_fleet` | The model is new" in text
 
 
 def test_applied__a_comparison_of_nothing_is_no_match() -> None:
@@ -293,18 +304,38 @@ def test_closed__says_for_each_reason_what_stays_and_until_when() -> None:
 
 def test_apply_failed__lists_what_may_be_half_built() -> None:
     text = sample("apply_failed")
+    assert "**`failed`** at `apply` in `marts.route_summary`" in text
     assert "**May be half built** (1)" in text
-    assert "❌ 1 blocking failed" in text
-    assert "**Next:** Look at `order_id`" in text
+    assert "❌ 1 blocking failed · none passed" in text
+    assert "**Next:** Fix the cause and apply again" in text
 
 
-def test_refused__shows_the_difference_and_the_next_command() -> None:
+@pytest.mark.parametrize(
+    ("failed", "blocking", "told"),
+    [
+        (1, 1, "❌ 1 blocking failed · ✅ 4 passed"),
+        (3, 1, "❌ 1 blocking failed · ❌ 2 failed · ✅ 4 passed"),
+        (2, 0, "❌ 2 failed · ✅ 4 passed"),
+    ],
+)
+def test_apply__each_audit_is_counted_once(failed: int, blocking: int, told: str) -> None:
+    totals = AuditTotals(passed=4, failed=failed, blocking_failed=blocking)
+    text = render_apply(make_apply(audits=totals), make_context(phase="applied")).text
+    assert f"| **Audits** | {told} |" in text
+
+
+def test_refused__shows_the_difference() -> None:
     text = sample("refused")
-    assert "| `mart.order_sources_v2` | only in the plan of now |" in text
-    assert "| `stg.orders` | another version than the reviewed one |" in text
-    assert "| `statements` | this setting differs |" in text
-    assert "/sqlmesh apply 5c0de4b7e21f" in text
+    assert "| `marts.carrier_fleet` | another version than the reviewed one |" in text
+    assert "| `staging.flights` | only in the plan of now |" in text
+    assert f"asked for `{SMALL_PLAN}`, the plan of now is `" in text
     assert "Nothing was built and nothing was changed." in text
+
+
+def test_refused__names_a_setting_that_differs() -> None:
+    document = make_apply(result="refused", difference={"fields_changed": ["statements"]})
+    text = render_apply(document, make_context(phase="refused")).text
+    assert "| `statements` | this setting differs |" in text
 
 
 def test_refused__says_that_the_reviewed_sets_are_gone() -> None:
@@ -315,11 +346,10 @@ def test_refused__says_that_the_reviewed_sets_are_gone() -> None:
 
 def test_closed__proves_that_nothing_is_left() -> None:
     text = sample("closed")
-    assert (
-        "**2 views dropped, 2 schemas dropped, 0 tables reclaimed, 0 left over**, in 8.4 s" in text
-    )
-    assert "Kept: 1 physical table, until 2026-08-29 10:14 UTC at the longest" in text
-    assert "<summary>The review of plan <code>9f3c21aa01bc</code></summary>" in text
+    counts = "6 views dropped, 1 schema dropped, 0 tables reclaimed, 0 left over"
+    assert f"**{counts}**, in 1 min 30 s" in text
+    assert "Kept: 4 physical tables, until 2014-01-09 00:00 UTC at the longest, because" in text
+    assert f"<summary>The review of plan <code>{SMALL_PLAN}</code></summary>" in text
 
 
 def test_closed__a_rescue_by_the_sweep_is_a_warning() -> None:
@@ -334,16 +364,16 @@ def test_closed__an_environment_that_never_existed_is_no_failure() -> None:
     assert "## 🧹 Environment `pr_142`: nothing to remove" in text
 
 
-def test_cleanup_failed__lists_leftovers_and_how_to_retry() -> None:
+def test_cleanup_failed__lists_what_is_left_and_how_to_retry() -> None:
     text = sample("cleanup_failed")
-    assert "`spark_catalog.mart__pr_142.scratch_maria`" in text
-    assert "gh workflow run sqlmesh.yml -f mode=cleanup -f pr-number=142" in text
+    assert "`marts__pr_7.scratch_of_maria`" in text
+    assert "gh workflow run apply.yml -f mode=cleanup -f pr-number=7" in text
 
 
-@pytest.mark.parametrize("name", ["planning", "stale", "applied", "refused", "closed"])
+@pytest.mark.parametrize("name", ["planning", "applied", "refused", "closed"])
 def test_state__keeps_the_review_below(name: str) -> None:
     text = sample(name)
-    assert "Review · 1 high risk" in text
+    assert "Review · 2 high risks" in text
     assert "SQL and configuration diffs" in text
 
 
@@ -356,10 +386,10 @@ def test_planning__a_first_plan_has_nothing_to_keep() -> None:
 
 @pytest.mark.parametrize("phase", ["planned", "closed", "applied"])
 def test_renderers__refuse_a_state_that_is_not_theirs(phase: Phase) -> None:
-    context = make_context(phase=phase, staleness=Staleness(branch="main"))
+    context = make_context(phase=phase)
     if phase != "planned":
         with pytest.raises(ValueError, match="no phase"):
-            render_review(small_report(), context)
+            render_review(make_report(), context)
     if phase != "applied":
         with pytest.raises(ValueError, match="no phase"):
             render_apply(make_apply(), context)
@@ -395,7 +425,6 @@ def test_state_failure__is_in_the_first_lines_of_comment_and_terminal() -> None:
         top = "\n".join(text.splitlines()[:8])
         assert "> **The state of `prod` was not read**" in top
         assert "Connection refused Check `host` and `port`." in top
-    assert "prod's was not read: The state database" in " ".join(
-        to_terminal(report).replace("\n", " ").split()[:40]
-    )
+    first = " ".join(on_terminal(report).split()[:40])
+    assert "The state of prod was not read, so this compares with the base branch: The" in first
     assert "was not read" not in render_review(make_report(), make_context()).text

@@ -6,75 +6,80 @@ import re
 
 import pytest
 
+from ci_bot.bot.comment.text.markdown import cell, code, fence
 from ci_bot.bot.terminal.page import Page
-from ci_bot.bot.terminal.report_text import to_terminal
-from ci_bot.contracts.messages import FailedAnswer
-from tests.factories import make_apply, make_cleanup, make_report
-from tests.golden.samples import destructive_report, large_report
+from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.report_text import Document
+from tests.factories import make_apply, make_cleanup, make_report, on_terminal
+from tests.reports import full_report, large_report
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_review__says_decision_reasons_and_next_command() -> None:
-    text = to_terminal(make_report())
-    assert text.startswith("Review · 1 high risk · analytics → pr_142\n──")
+    text = on_terminal(make_report())
+    assert text.startswith("🟡 Review · 1 high risk · analytics → pr_142\n──")
     assert "Why          full-history-rebuild: 964 intervals of stg.orders" in text
     assert (
-        "ci-bot apply --project analytics --gateway spark_prod --environment pr_142 "
-        "--plan-id 9f3c21aa01bc"
+        "    ci-bot apply --project analytics --gateway spark_prod --environment pr_142 "
+        "--plan-id 9f3c21aa01bc\n"
     ) in text
+    assert "/sqlmesh" not in text
 
 
-def test_review__has_no_markdown_and_fits_the_width() -> None:
-    text = to_terminal(destructive_report())
-    for noise in ("**", "|", "<details", "`", "](", "&nbsp;"):
-        assert noise not in text
-    # A command is copied as a whole.
-    lines = [line for line in text.split("\n") if not line.lstrip().startswith("ci-bot ")]
+@pytest.mark.parametrize("document", [full_report(), make_apply(), make_cleanup()])
+def test_document__has_no_markup_and_fits_the_width(document: Document) -> None:
+    text = on_terminal(document)
+    lines = [line for line in text.split("\n") if not line.startswith("    ")]
+    for noise in ("**", "|", "<details", "`", "](", "&nbsp;", "<sub>", "<br", "<!--", "mermaid"):
+        assert noise not in "\n".join(lines)
+    # What is to be copied stays in one line, and a diff's lines are the file's.
     assert max(len(line) for line in lines) <= 96
 
 
 def test_review__says_who_still_reads_what_goes() -> None:
-    text = to_terminal(destructive_report())
-    assert "mart.legacy_ltv is removed; read by mart.board, exports.ltv_daily" in text
-    assert "dim.customers.segment (STRING) is dropped; read by mart.churn" in text
-    assert "the plan for prod WOULD FAIL" in text
+    text = on_terminal(full_report())
+    assert re.search(r"mart.legacy_ltv +model removed +mart.board, exports.ltv_daily", text)
+    assert re.search(r"dim.customers +segment dropped \(STRING\) +mart.churn", text)
+    assert "the plan for prod would fail" in text
 
 
 def test_colours__change_nothing_but_colours() -> None:
-    for document in (destructive_report(), make_apply(), make_cleanup()):
-        plain, coloured = to_terminal(document), to_terminal(document, colour=True)
-        assert "\x1b" not in plain
+    for document in (full_report(), make_apply(), make_cleanup()):
+        shown, coloured = on_terminal(document), on_terminal(document, colour=True)
+        assert "\x1b" not in shown
         assert "\x1b[31m" in coloured or "\x1b[32m" in coloured
-        assert _COLOUR.sub("", coloured) == plain
+        assert _COLOUR.sub("", coloured) == shown
 
 
 def test_apply__shows_what_was_built_and_compared() -> None:
-    text = to_terminal(make_apply())
-    assert text.startswith("Applied 9f3c21aa01bc · pr_142 · 1 h 42 min\n")
-    assert "mart.revenue not compared: it has no grain" in text
+    text = on_terminal(make_apply())
+    assert text.startswith("✅ Applied 9f3c21aa01bc in 1 h 42 min · analytics → pr_142\n")
+    assert re.search(r"mart.revenue +it has no grain", text)
     assert "99.15 %" in text
 
 
 def test_apply__a_refusal_lists_the_difference() -> None:
     document = make_apply(result="refused", difference={"snapshots_added": ["mart.new"]})
-    text = to_terminal(document)
-    assert "mart.new: only in the plan of now" in text
+    text = on_terminal(document)
+    assert re.search(r"mart.new +only in the plan of now", text)
     assert "Built" not in text
 
 
-def test_cleanup__says_what_is_left() -> None:
+def test_cleanup__says_what_is_left_and_how_to_go_on() -> None:
     document = make_cleanup(
         result="incomplete", leftovers=[{"object": "a.b", "why": "no permission to drop"}]
     )
-    text = to_terminal(document)
-    assert "cleanup incomplete" in text
-    assert "a.b: no permission to drop" in text
-    assert "run the same cleanup again" in text
+    text = on_terminal(document)
+    assert text.startswith("⚠ Cleanup incomplete: pr_142 · 1 left over\n")
+    assert re.search(r"a.b +no permission to drop", text)
+    assert (
+        "    ci-bot cleanup --project analytics --gateway spark_prod --environment pr_142\n" in text
+    )
 
 
 def test_large_report__is_complete() -> None:
-    text = to_terminal(large_report(300))
+    text = on_terminal(large_report(300))
     assert text.count("model_0299") >= 2
 
 
@@ -85,9 +90,34 @@ def test_table__a_long_name_keeps_its_end() -> None:
     assert all(len(line) <= 31 for line in page.text().split("\n"))
 
 
-def test_other_documents__are_an_error() -> None:
-    answer = FailedAnswer.model_validate(
-        {"failure": {"stage": "x", "reason_code": "y", "exit_code": 1, "message": "z"}}
-    )
-    with pytest.raises(TypeError, match="FailedAnswer"):
-        to_terminal(answer)
+def test_table__that_is_too_wide_becomes_a_list() -> None:
+    long = "a sentence that is longer than what may stand beside a name, by far"
+    header = "| Name | Rows | Why | Owner |\n|:--|--:|:--|:--|"
+    text = plain(f"{header}\n| `a.b` | 1,200 | {long} | – |\n", width=80)
+    assert text == f"  - a.b · 1,200 rows\n      Why: {long}\n"
+
+
+# What stands in a code span or a fence is nobody's markup, whatever it looks like.
+@pytest.mark.parametrize(
+    "text", ["**x**", "[a](b)", "<sub>", "&nbsp;", "a|b", "</details>", "\u2022"]
+)
+def test_span__keeps_what_is_in_it(text: str) -> None:
+    assert plain(f"{code(text)} and {code(text)}\n") == f"{text} and {text}\n"
+    table = plain(f"| A | B |\n|:--|:--|\n| {cell(text)} | {cell(text)} |\n")
+    assert table.split("\n")[1].split() == [text, text]
+    assert plain(f"{fence(text)}\n") == f"    {text}\n"
+
+
+def test_list__counts_as_markdown_does() -> None:
+    text = plain("1. one\n1. `two`\n1. three\n\n- a point\n")
+    assert re.findall(r"(\S+) (one|two|three|a point)", text) == [
+        ("1.", "one"),
+        ("2.", "two"),
+        ("3.", "three"),
+        ("-", "a point"),
+    ]
+
+
+def test_emphasis__is_no_underscore_and_names_keep_theirs() -> None:
+    text = plain("It counts _high instead of `my_rule`, by the policy._ See `_a_` and `b_c_d`.\n")
+    assert text == "It counts high instead of my_rule, by the policy. See _a_ and b_c_d.\n"

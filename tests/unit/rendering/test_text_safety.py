@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ci_bot.bot.comment.context import Condition, DisplayProgress, Override, Refusal, Staleness
+from ci_bot.bot.comment.context import Condition, DisplayProgress, Override, Refusal
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.comment.text import filters, templating
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
-from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.secrets.documents import redacted
-from tests.factories import make_apply, make_cleanup, make_context, make_report
-from tests.golden.samples import SAMPLES, destructive_report, small_report
+from tests.factories import make_apply, make_cleanup, make_context, make_report, on_terminal
+from tests.golden.samples import SAMPLES
+from tests.reports import full_report
 from tests.unit.rendering.dom import Page, assert_inert, parse
 from tests.unit.rendering.evil import CORPUS, TEXTS
 
@@ -25,7 +25,7 @@ Replace = Callable[[str], str]
 
 
 def _planned(replace: Replace, budget: int | None) -> str:
-    return render_review(redacted(destructive_report(), replace), make_context(), budget).text
+    return render_review(redacted(full_report(), replace), make_context(), budget).text
 
 
 def _failed(replace: Replace, budget: int | None) -> str:
@@ -44,7 +44,7 @@ def _unchanged(replace: Replace, budget: int | None) -> str:
 def _applying(replace: Replace, budget: int | None) -> str:
     progress = DisplayProgress(done=1, total=3, message=replace("m"))
     context = make_context(phase="applying", progress=progress)
-    return render_apply(None, context, budget, review=redacted(small_report(), replace)).text
+    return render_apply(None, context, budget, review=redacted(make_report(), replace)).text
 
 
 def _applied(replace: Replace, budget: int | None) -> str:
@@ -58,7 +58,7 @@ def _applied(replace: Replace, budget: int | None) -> str:
         redacted(document, replace),
         make_context(phase="applied"),
         budget,
-        review=redacted(small_report(), replace),
+        review=redacted(make_report(), replace),
     ).text
 
 
@@ -147,7 +147,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample__is_inert(name: str) -> None:
-    assert_inert(SAMPLES[name]().text.partition("\n")[2])
+    assert_inert(SAMPLES[name]().partition("\n")[2], repository="octo/flights")
 
 
 def test_comment__data_is_no_template() -> None:
@@ -164,13 +164,9 @@ def test_context__hostile_branch_names_and_reasons_stay_inert(text: str) -> None
         "override": Override(by=text, reason=text),
         "conditions": (Condition(label=text, met=False, next_command=text),),
     }
-    refusal = Refusal(reason_code=text, message=text, hint=text, next_plan=text)
+    refusal = Refusal(reason_code=text, message=text, hint=text)
     for rendered in (
-        render_review(destructive_report(), make_context(**shared)),
-        render_review(
-            small_report(),
-            make_context(phase="stale", staleness=Staleness(branch=text, commits=2), **shared),
-        ),
+        render_review(full_report(), make_context(**shared)),
         render_apply(None, make_context(phase="refused", refusal=refusal, **shared)),
         render_cleanup(
             make_cleanup(result="incomplete"),
@@ -187,19 +183,19 @@ def test_planning__an_earlier_review_is_as_safe() -> None:
         def replace(_: str, text: str = text) -> str:
             return text
 
-        rendered = render_planning(context, review=redacted(destructive_report(), replace))
+        rendered = render_planning(context, review=redacted(full_report(), replace))
         assert_inert(rendered.text.partition("\n")[2])
 
 
 @pytest.mark.parametrize("text", CORPUS)
 def test_terminal__no_text_moves_the_cursor(text: str) -> None:
-    for document in (destructive_report(), make_apply(), make_cleanup()):
-        shown = to_terminal(redacted(document, lambda _: text))
+    for document in (full_report(), make_apply(), make_cleanup()):
+        shown = on_terminal(redacted(document, lambda _: text))
         assert all(char.isprintable() or char == "\n" for char in shown)
 
 
 def test_redacted__reaches_every_field_that_holds_text() -> None:
-    marked = redacted(destructive_report(), lambda _: "REPLACED").model_dump(mode="json")
+    marked = redacted(full_report(), lambda _: "REPLACED").model_dump(mode="json")
 
     def texts(value: object, key: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict):

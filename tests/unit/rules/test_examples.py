@@ -13,7 +13,6 @@ from sqlmesh.core.context import Context
 from ci_bot.contracts.documents.plan import Finding
 from ci_bot.worker import compat
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.rules.gather import without_plan
 from tests.unit.rules.world import seen
 
 # A reviewer who knows SQLMesh would agree with each of these about the example project: it checks
@@ -30,13 +29,21 @@ def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
         context = Context(paths=[str(path)])
         files = sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
         try:
-            return without_plan(
-                context,
+            after = dict(context.models)
+            return RuleInputs(
+                before={},
+                after=after,
                 repository=path,
-                projects=["."],
-                changed_files=files,
+                projects=(".",),
+                changed_files=tuple(files),
                 files_before=lambda name: None,
                 files_after=lambda name: (path / name).read_bytes(),
+                config_after=context.config,
+                readers={
+                    name: {other for other, model in after.items() if name in model.depends_on}
+                    for name in {parent for model in after.values() for parent in model.depends_on}
+                },
+                default_dialect=context.default_dialect or "",
             )
         finally:
             context.close()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import keyword
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.worker.rules.gather import model_in_file
+from ci_bot.worker.review.scanning import model_in_text
 from ci_bot.worker.rules.sql.algebra.terms import Interner
 from ci_bot.worker.rules.sql.proof import Form, form_of
 from ci_bot.worker.rules.sql.queries import Queries
@@ -137,9 +136,5 @@ def test_meaning__does_not_depend_on_names(found: list[str]) -> None:
         ("SELECT 1", None),
     ],
 )
-def test_model_in_file(text: str, name: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "m"
-    path.write_text(text)
-
-    assert model_in_file(path) == name
-    assert model_in_file(tmp_path / "absent") is None
+def test_model_in_text(text: str, name: str | None) -> None:
+    assert model_in_text(text) == name

@@ -382,3 +382,35 @@ def test_unit_test__a_file_with_the_expected_rows_loses_one(tmp_path: Path) -> N
     (one,) = seen(inputs, "unit-test-weakened")
 
     assert "1 row less" in one.evidence
+
+
+MORE_ROWS = BASE.replace(
+    "        - {customer_id: 2, amount: 3, status: cancelled}\n",
+    "        - {customer_id: 2, amount: 3, status: cancelled}\n        - {customer_id: 1, amount: 5}\n",
+).replace("country: DE, amount: 2", "country: DE, amount: 7")
+
+
+def test_unit_test__other_values_of_more_rows_are_no_weakness_where_the_model_is_the_same() -> None:
+    assert found(BASE, MORE_ROWS) == {}
+    # The rows that were there have to be there still, and nothing else may be expected less.
+    assert found(BASE, MORE_ROWS.replace("status: cancelled", "status: open")) != {}
+    assert found(BASE, MORE_ROWS.replace("        - {country: FR, amount: 3}\n", "")) != {}
+    assert found(BASE, MORE_ROWS.replace("floor: 10", "floor: 0")) != {}
+
+
+def test_unit_test__other_values_of_more_rows_are_told_where_the_model_changed() -> None:
+    model = FILES[REVENUE]
+    changed = model.replace("SUM(p.orders)", "MAX(p.orders)")
+    assert changed != model
+    inputs = change(
+        FILES,
+        {**FILES, REVENUE: changed},
+        other_before={PATH: BASE},
+        other_after={PATH: MORE_ROWS},
+    )
+    (one,) = seen(inputs, "unit-test-weakened")
+
+    assert one.evidence == (
+        "The unit test `test_revenue` no longer checks what it did: it expects other values: "
+        "`amount` 7 instead of 2, with 1 input row more."
+    )

@@ -7,41 +7,21 @@ not grow with what is read: many questions go to one.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from ci_bot.bot.cage.checkout_copy import seal_tree
+from ci_bot.bot.cage.git.exports import Exports
+from ci_bot.bot.cage.git.objects import SHA, Blob, Objects, object_id
 from ci_bot.bot.cage.git.program import GitProgram
-from ci_bot.bot.cage.user import Identity
 from ci_bot.bot.cage.watch.deadline import Deadline, no_deadline
 from ci_bot.errors import BadInput
 from ci_bot.secrets.cutting import quoted_value
 
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000
-_SHA = re.compile(r"[0-9a-f]{40}")
 _BRANCH = "refs/heads/"
-_OBJECT = re.compile(rb"[0-9a-f]{40} (?P<kind>[a-z]+) (?P<size>[0-9]+)")
-# Would end a question, or make it another one; a path from the root begins with neither.
-_BREAKS = re.compile(r"[\n\0]|^\.{1,2}(?:/|$)|^$")
-_NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
-_CREDENTIALS = re.compile(
-    r"^(?:http\..*\.?extraheader|includeif\..*\.path|include\.path|credential\..*"
-    r"|url\..*:.*@.*\.insteadof)$",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True)
-class Blob:
-    """What a tree holds under a name: the id of the content, and its mode (a link has 120000)."""
-
-    id: str
-    mode: str
+_NO_MODE, _SUBMODULE = "000000", "160000"
 
 
 @dataclass(frozen=True)
@@ -67,6 +47,10 @@ class Git:
         private: A directory of the bot alone, for the borrowing repository and its index.
         executable: The git program.
         deadline: What bounds every wait for git, which raises TimedOut then.
+
+    Attributes:
+        objects: The content of files, by their ids and by their paths.
+        exports: The same, written to disk.
     """
 
     def __init__(
@@ -80,9 +64,8 @@ class Git:
         self._program = GitProgram(
             checkout, private=private, executable=executable, deadline=deadline
         )
-        self._private = private
-        self._deadline = deadline or no_deadline()
-        self._indexes = 0
+        self.objects = Objects(self._program)
+        self.exports = Exports(self._program, private, deadline or no_deadline())
 
     def head(self) -> str:
         """The commit that is checked out."""
@@ -129,7 +112,7 @@ class Git:
         shallow checkout hides them from `git log`, but they stand in the commit itself.
         """
         text = (
-            self._program.borrow(["cat-file", "commit", _sha(commit)])
+            self._program.borrow(["cat-file", "commit", object_id(commit)])
             .split(b"\n\n", 1)[0]
             .decode("ascii", "replace")
         )
@@ -137,7 +120,7 @@ class Git:
 
     def has(self, commit: str) -> bool:
         """Whether the checkout holds `commit` with its files."""
-        done = self._program.try_borrow(["cat-file", "-e", f"{_sha(commit)}^{{tree}}"])
+        done = self._program.try_borrow(["cat-file", "-e", f"{object_id(commit)}^{{tree}}"])
         return done.returncode == 0
 
     def mentions(self, commit: str, word: str) -> list[str]:
@@ -150,7 +133,7 @@ class Git:
             "--fixed-strings",
             "--files-with-matches",
         ]
-        command = ["grep", "-z", *options, "-e", word, _sha(commit), "--"]
+        command = ["grep", "-z", *options, "-e", word, object_id(commit), "--"]
         done = self._program.try_borrow(command)
         if done.returncode > 1:
             raise BadInput(
@@ -158,27 +141,11 @@ class Git:
                 hint="The log says what git said.",
                 reason_code="git_failed",
             )
-        begin = f"{_sha(commit)}:".encode()
+        begin = f"{object_id(commit)}:".encode()
         for line in done.stdout.split(b"\0"):
             if line:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
         return found
-
-    def base_of_merge(self, merge: str) -> str:
-        """The base branch's commit in a test merge commit.
-
-        Raises:
-            BadInput: The commit is no merge, or its parents were not fetched.
-        """
-        parents = self.parents(merge)
-        if len(parents) != 2:  # noqa: PLR2004
-            raise BadInput(
-                f"Commit {merge[:12]} is not a merge of a pull request with its base branch.",
-                hint="Let actions/checkout take its default ref on `pull_request` events.",
-                reason_code="not_a_merge_commit",
-            )
-        self.require(parents[0])
-        return parents[0]
 
     def require(self, commit: str) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""
@@ -197,7 +164,7 @@ class Git:
             BadInput: There are more than `MOST_CHANGED_FILES`.
         """
         options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
-        command = ["diff-tree", *options, _sha(base), _sha(head), "--"]
+        command = ["diff-tree", *options, object_id(base), object_id(head), "--"]
         found: list[GitFile] = []
         with self._program.stream(command) as stream:
             parts = stream.parts(b"\0")
@@ -212,126 +179,10 @@ class Git:
                 found.append(_changed(facts, path))
         return found
 
-    def file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
-        """A file of a commit; None where there is none, where it is a link, or too large.
-
-        Args:
-            path: relative to the root of the tree, without `.` and `..` in it.
-        """
-        told = self._program.borrow(["ls-tree", "-z", _sha(commit), "--", path])
-        facts, _, name = told.rstrip(b"\0").partition(b"\t")
-        words = facts.decode("ascii", "replace").split(" ")
-        if name != path.encode() or words[1:2] != ["blob"] or words[0] == _LINK:
-            return None
-        with self.contents(at_most=at_most) as read:
-            return read(words[2])
-
-    def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
-        """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
-        feed = "".join(f"{_sha(blob)}\n" for blob in dict.fromkeys(blobs)).encode("ascii")
-        if not feed:
-            return {}
-        form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-        told = self._program.borrow(["cat-file", form], feed=feed).decode("ascii", "replace")
-        words = [line.split(" ") for line in told.splitlines()]
-        return {line[0]: int(line[2]) for line in words if line[1:2] == ["blob"]}
-
-    @contextmanager
-    def contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
-        """What reads blobs, one at a time, through one process.
-
-        A blob comes as a commit holds it, without filters; None where the checkout lacks it, or
-        where it is larger than `at_most` bytes.
-        """
-        with self._objects(at_most) as read:
-            yield lambda blob: read(_sha(blob))
-
-    @contextmanager
-    def files_of(self, commit: str, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
-        """The same for files of a commit, by path; of a link it is the name that it leads to.
-
-        Of a file that is larger it is the first `at_most` bytes and one more.
-        """
-        begin = _sha(commit)
-        with self._objects(at_most, cut=True) as read:
-            yield lambda path: None if _BREAKS.search(path) else read(f"{begin}:{path}")
-
-    @contextmanager
-    def _objects(
-        self, at_most: int, *, cut: bool = False
-    ) -> Iterator[Callable[[str], bytes | None]]:
-        with self._program.stream(["cat-file", "--batch"]) as stream:
-
-            def read(name: str) -> bytes | None:
-                stream.ask(name)
-                # What is not there is told with the name that was asked for, whatever that holds.
-                told = _OBJECT.fullmatch(stream.until(b"\n"))
-                if told is None:
-                    return None
-                size = int(told["size"])
-                wanted = size if size <= at_most else at_most + 1 if cut else 0
-                if told["kind"] != b"blob" or not (wanted or size == 0):
-                    stream.skip(size + 1)
-                    return None
-                content = stream.exactly(wanted)
-                stream.skip(size - wanted + 1)
-                return content
-
-            yield read
-
-    def export(self, commit: str, target: Path, *, identity: Identity | None) -> list[str]:
-        """Write the files of a commit into the new directory `target`.
-
-        No filter runs and no attribute leaves a file out, as `git archive` would let them; line
-        endings are those of a checkout. Links that lead out of `target` are dropped; submodules
-        stay empty.
-
-        Args:
-            identity: Who owns the result.
-
-        Returns:
-            The links that were dropped.
-        """
-        self.require(commit)
-        index = self._index()
-        self._program.borrow(["read-tree", _sha(commit)], extra=index)
-        return self._check_out(index, target, identity)
-
-    def export_blobs(
-        self, blobs: Mapping[str, Blob], target: Path, *, identity: Identity | None
-    ) -> list[str]:
-        """The same for some blobs, by the path that each gets."""
-        index = self._index()
-        lines = [f"{blob.mode} {_sha(blob.id)}\t{path}\0" for path, blob in blobs.items()]
-        feed = "".join(lines).encode("utf-8", "surrogateescape")
-        self._program.borrow(["update-index", "-z", "--index-info"], feed=feed, extra=index)
-        return self._check_out(index, target, identity)
-
-    def _index(self) -> dict[str, str]:
-        """An empty index of its own, as a variable for git."""
-        self._indexes += 1
-        return {"GIT_INDEX_FILE": str(self._private / f"index-{self._indexes}")}
-
-    def _check_out(
-        self, index: dict[str, str], target: Path, identity: Identity | None
-    ) -> list[str]:
-        target.mkdir(mode=0o700)
-        self._program.borrow([f"--work-tree={target}", "checkout-index", "--all"], extra=index)
-        return seal_tree(target, identity=identity, deadline=self._deadline)
-
     def origin(self) -> str | None:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
         url = self._program.own_config(["--get", "remote.origin.url"]).strip()
         return without_credentials(url) if url else None
-
-    def persisted_credentials(self) -> list[str]:
-        """Names of settings through which a job's credentials can be read from the checkout."""
-        names = self._program.own_config(["--name-only", "--list", "-z"]).split("\0")
-        found = {name for name in names if _CREDENTIALS.match(name)}
-        url = self._program.own_config(["--get", "remote.origin.url"]).strip()
-        if url and url != without_credentials(url):
-            found.add("remote.origin.url")
-        return sorted(found)
 
     def _commit(self, revision: str) -> str:
         found = self._find(revision)
@@ -346,7 +197,7 @@ class Git:
     def _find(self, revision: str) -> str | None:
         done = self._program.inside(["rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"])
         sha = done.stdout.decode("ascii", "replace").strip()
-        return sha if done.returncode == 0 and _SHA.fullmatch(sha) else None
+        return sha if done.returncode == 0 and SHA.fullmatch(sha) else None
 
 
 def _changed(facts: bytes, path: bytes) -> GitFile:
@@ -370,9 +221,3 @@ def without_credentials(url: str) -> str:
     if not parts.scheme or "@" not in parts.netloc or parts.scheme in ("ssh", "git+ssh"):
         return url
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _sha(commit: str) -> str:
-    if not _SHA.fullmatch(commit):
-        raise BadInput(f"{commit!r} is not a commit id.", reason_code="bad_commit")
-    return commit

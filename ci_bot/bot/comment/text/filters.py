@@ -8,6 +8,7 @@ from typing import Any
 from ci_bot.bot.comment.text import markdown, prose, weights, words
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.contracts.base import short
+from ci_bot.contracts.documents.plan import SEVERITIES
 
 _HEAD_LINES = 40
 
@@ -100,7 +101,7 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "action": _word_of(words.ACTIONS),
     "decision": _word_of(_DECISIONS),
     "severity": _word_of(_SEVERITIES),
-    "severity_word": _word_of({key: key for key in words.SEVERITIES}),
+    "severity_word": _word_of({key: key for key in SEVERITIES}),
     "difference": _word_of(_DIFFERENCES),
     "confidence": _word_of(_CONFIDENCE),
 }

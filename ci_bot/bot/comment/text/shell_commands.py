@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import get_args
 
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text import words
-from ci_bot.contracts.base import short
-from ci_bot.contracts.documents.plan_options import PlanOption, Switch
+from ci_bot.contracts.documents.plan_options import GivenFlags, PlanOption, Switch
 from ci_bot.contracts.documents.report import Report
 
 _SWITCHES = get_args(Switch)
@@ -25,51 +25,58 @@ def reproduce(report: Report, context: CommentContext) -> str:
         base = "HEAD^1" if report.merge_sha else base
     baseline = " --baseline base-branch" if report.baseline == "base-branch" else ""
     against = f" --base-ref {_quoted(base)}" if base else ""
+    project = report.project
+    places = options(project.paths, project.python_path, project.gateway)
     lines.append(
-        f"ci-bot review {_project(report)} --environment {_quoted(report.environment)}"
-        f"{baseline}{against}{_options(report)}"
+        f"ci-bot review {places} --environment {_quoted(report.environment)}"
+        f"{baseline}{against}{_said(report.options)}"
     )
     return "\n".join(lines)
 
 
-def apply(report: Report) -> str:
-    """The apply of exactly this plan on a laptop."""
-    environment, plan = _quoted(report.environment), short(report.plan_id)
-    return (
-        f"ci-bot apply {_project(report)} --environment {environment} --plan-id {plan}"
-        f"{_options(report)}"
-    )
-
-
 def restatement(report: Report) -> str:
     """The prod command for the models that were asked for, or with a place to fill in."""
-    asked = report.identity.flags.restate_models if report.identity else []
-    models = [_quoted(model) for model in asked] or ["MODEL"]
+    restated = report.identity.flags.restate_models if report.identity else []
+    models = [_quoted(model) for model in restated] or ["MODEL"]
     window = report.identity.window if report.identity else None
     start = words.day(window.start) if window and window.start else "START"
     end = words.last_day(window.end) if window and window.end else "END"
-    restated = " ".join(f"--restate-model {model}" for model in models)
-    return f"sqlmesh plan prod {restated} --start {_quoted(start)} --end {_quoted(end)}"
+    selected = " ".join(f"--restate-model {model}" for model in models)
+    return f"sqlmesh plan prod {selected} --start {_quoted(start)} --end {_quoted(end)}"
 
 
-def _options(report: Report) -> str:
-    """The inputs of the plan; what the project says, it says on a laptop as well."""
-    given = [option for option in report.options if option.source != "project"]
-    return "".join(f" {_option(option)}" for option in given)
+def options(projects: Sequence[str], python_path: Sequence[str], gateway: str | None) -> str:
+    """The projects as options of `ci-bot`."""
+    found = [f"--project {_quoted(path)}" for path in projects]
+    found += [f"--python-path {_quoted(path)}" for path in python_path]
+    found += [f"--gateway {_quoted(gateway)}"] if gateway else []
+    return " ".join(found)
 
 
-def _option(option: PlanOption) -> str:
-    if option.name in _SWITCHES:
-        return f"--{'' if option.value == 'true' else 'no-'}{option.name}"
-    return f"--{option.name} {_quoted(option.value)}"
+def flags(given: GivenFlags, start: str | None, end: str | None) -> str:
+    """The options of a plan as a laptop was given them, each after a blank."""
+    said: list[tuple[str, object]] = []
+    for field, value in given:
+        # A list is an option that was repeated, and is called after one of its values.
+        values = value if isinstance(value, list) else [value]
+        said += [(field.replace("_models", "_model").replace("_", "-"), item) for item in values]
+    said += [("start", start), ("end", end)]
+    return "".join(f" {_option(name, value)}" for name, value in said if value is not None)
 
 
-def _project(report: Report) -> str:
-    project = report.project
-    options = [f"--project {_quoted(path)}" for path in project.paths]
-    options += [f"--python-path {_quoted(path)}" for path in project.python_path]
-    options += [f"--gateway {_quoted(project.gateway)}"] if project.gateway else []
-    return " ".join(options)
+def _said(options: Sequence[PlanOption]) -> str:
+    """The inputs of a plan; what the project says, it says on a laptop as well."""
+    given = [option for option in options if option.source != "project"]
+    switches = {"true": True, "false": False}
+    return "".join(
+        f" {_option(o.name, switches[o.value] if o.name in _SWITCHES else o.value)}" for o in given
+    )
+
+
+def _option(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"--{'' if value else 'no-'}{name}"
+    return f"--{name} {_quoted(str(value))}"
 
 
 def _quoted(text: str) -> str:

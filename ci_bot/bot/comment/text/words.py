@@ -24,7 +24,6 @@ DECISION_ICONS: dict[Decision, str] = {
     "no_go": "🔴",
     "no_changes": "⚪",
 }
-SEVERITIES = ("blocker", "high", "medium", "low", "info")
 SEVERITY_ICONS = {"blocker": "🔴", "high": "🟠", "medium": "🟡", "low": "🔵", "info": "⚪"}
 CHANGES = {
     "added": "added",

@@ -59,7 +59,8 @@ def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
     if names:
         yield risk(
             METADATA_ONLY,
-            f"{counted(len(names), 'model')} change in metadata only ({listed(names)}).",
+            f"{counted(len(names), 'model')} {'changes' if len(names) == 1 else 'change'} in "
+            f"metadata only ({listed(names)}).",
             "nothing to do",
         )
 

@@ -30,6 +30,8 @@ COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the colu
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
 _PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
 _FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
+# The last words of SQLGlot's own before the excerpt.
+_PARSER_STOPPED = re.compile(r"Line \d+, Col: \d+\.(?=\n)")
 _REFUSED = re.compile(r"forward-only model[^:]*: ([^\s,]+(?:, [^\s,]+)*)\.(?:\s|$)")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
@@ -44,7 +46,7 @@ def plan_failed(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     loading = failure.stage in {"configuration", "load"}
     yield risk(
         LOAD_FAILED if loading else PLAN_FAILED,
-        f"Stage {failure.stage}: {failure.message}",
+        f"Stage {failure.stage}: {_without_excerpt(failure.message)}",
         failure.hint or ("the project loads" if loading else "SQLMesh accepts the plan"),
         model=model,
         path=failure.path,
@@ -82,6 +84,12 @@ def _gist(message: str) -> str:
     # SQLMesh says in the first line which file, and in the next what of it.
     found = lines[1] if len(lines) > 1 and lines[0].endswith(":") else (lines or [""])[0]
     return found if found.endswith((".", "!", "?")) else f"{found}."
+
+
+def _without_excerpt(message: str) -> str:
+    """A message without the SQL that a parser quotes below; the failure shows that as a block."""
+    found = _PARSER_STOPPED.search(message)
+    return message[: found.end()] if found else message
 
 
 def _blamed(message: str, changed_files: tuple[str, ...]) -> str | None:

@@ -195,11 +195,13 @@ def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         and change.path not in touched
     ]
     if through:
+        one = len(through) == 1
         yield risk(
             SHARED_CHANGE,
-            f"{counted(len(through), 'model')} change although their files do not "
+            f"{counted(len(through), 'model')} "
+            f"{'changes although its file does' if one else 'change although their files do'} not "
             f"({listed(through)}): shared code or a setting does it.",
-            "a reviewer has seen what the shared change does to each of them",
+            f"a reviewer has seen what the shared change does to {'it' if one else 'each of them'}",
         )
 
 
@@ -208,15 +210,16 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     """R12: the code that computed this report is part of the change."""
     if not bot.code_on_load:
         return
-    files = listed(bot.code_on_load)
+    files, one = listed(bot.code_on_load), len(bot.code_on_load) == 1
     yield risk(
         CODE_ON_LOAD,
-        f"This report was computed by code in this pull request: {files} run while the project is "
-        "loaded."
+        f"This report was computed by code in this pull request: {files} "
+        f"{'runs' if one else 'run'} while the project is loaded."
         if bot.load_known
         else "This report may have been computed by code in this pull request: it is not known "
-        f"which files were opened while the project was loaded, and {files} are code.",
-        "a person has read these files",
+        f"which files were opened while the project was loaded, and {files} "
+        f"{'is' if one else 'are'} code.",
+        f"a person has read {'this file' if one else 'these files'}",
         path=bot.code_on_load[0],
     )
 

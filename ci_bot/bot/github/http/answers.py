@@ -46,7 +46,6 @@ def comment(data: Any) -> Comment:
         number=int(issue) if issue.isascii() and issue.isdigit() else None,
         body=maybe(data, "body", str) or "",
         author=maybe(data, "user.login", str) or GHOST,
-        author_type=maybe(data, "user.type", str) or "",
         created_at=need(data, "created_at", str),
         updated_at=need(data, "updated_at", str),
         url=maybe(data, "html_url", str) or "",

@@ -10,7 +10,7 @@ from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.documents.plan import TestFailure, TestOnBase
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import BaseTestsRequest, Owner
-from ci_bot.errors import BotError, Cancelled
+from ci_bot.errors import BotError
 
 
 def compared_with_base(
@@ -55,8 +55,6 @@ def _on_base(
             tests=[TestName(path=path or None, name=name) for path, name in wanted],
         ).model_copy(update={"projects": projects})
         answer = client.base_tests(request)
-    except Cancelled:
-        raise
     except BotError:
         return {}  # the base's own code broke its process; the pull request is not to blame
     if isinstance(answer, Failure):

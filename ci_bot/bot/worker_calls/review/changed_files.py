@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ci_bot.bot.cage.git.repository import Blob, Git, GitFile
+from ci_bot.bot.cage.git.objects import Blob
+from ci_bot.bot.cage.git.repository import Git, GitFile
 from ci_bot.bot.decision import ChangedFile
+from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 
 # What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
@@ -44,7 +46,7 @@ class Changes:
     def contents(self, git: Git, wanted: Callable[[GitFile], bool]) -> Iterator[ChangedFile]:
         """Both sides of the files that are wanted, one at a time; without what nobody reads."""
         closed = set(self.too_large)
-        with git.contents(at_most=LARGEST_FILE_BYTES) as read:
+        with git.objects.contents(at_most=LARGEST_FILE_BYTES) as read:
             for file in filter(wanted, self.files):
                 known = is_read(file.path) and file.path not in closed
                 yield ChangedFile(
@@ -64,7 +66,7 @@ def changes(git: Git, base: str, head: str) -> Changes:
     """
     files = tuple(git.changed_files(base, head))
     looked_at = [file for file in files if is_read(file.path)]
-    sizes = git.sizes(blob.id for file in looked_at for blob in _sides(file))
+    sizes = git.objects.sizes(blob.id for file in looked_at for blob in _sides(file))
     return Changes(files, tuple(_too_large(looked_at, sizes)))
 
 
@@ -85,3 +87,11 @@ def _weights(file: GitFile, sizes: dict[str, int]) -> list[int]:
 
 def _sides(file: GitFile) -> list[Blob]:
     return [blob for blob in (file.before, file.after) if blob is not None]
+
+
+def changed_by(git: Git, commits: Commits) -> Changes | None:
+    """The pull request's own changes: the base branch against the merge commit."""
+    new = commits.merge or commits.head
+    if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
+        return None
+    return changes(git, commits.base, new)

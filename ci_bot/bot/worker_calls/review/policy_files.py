@@ -38,7 +38,7 @@ def file_content(path: Path, at_most: int = MOST_BYTES) -> bytes | None:
 
 def contents_of(git: Git, commit: str, paths: Sequence[str]) -> list[bytes | None]:
     """The same of a commit's files."""
-    with git.files_of(commit, at_most=MOST_BYTES) as read:
+    with git.objects.files_of(commit, at_most=MOST_BYTES) as read:
         return [read(path) for path in paths]
 
 
@@ -74,7 +74,7 @@ def as_they_are(git: Git, commit: str, paths: Sequence[str]) -> Iterator[TwoText
     """The same for files that do not change."""
     if not paths:
         return
-    with git.files_of(commit, at_most=LARGEST_FILE_BYTES) as read:
+    with git.objects.files_of(commit, at_most=LARGEST_FILE_BYTES) as read:
         for path in paths:
             content = read(path)
             if content is not None and _MARK in content:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 
-import ci_bot
-from ci_bot.bot.cage.git.repository import Git, GitFile
+from ci_bot.bot.cage.git.repository import GitFile
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
-    Limits,
-    blame,
     code_that_runs_on_load,
     could_run_on_load,
-    in_one,
     judge,
 )
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.failures import failure_of
-from ci_bot.bot.worker_calls.refusals import bad_input
+from ci_bot.bot.worker_calls.review.asking import facts_of, failed
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
-from ci_bot.bot.worker_calls.review.changed_files import Changes, changes
+from ci_bot.bot.worker_calls.review.changed_files import Changes, changed_by
 from ci_bot.bot.worker_calls.review.model_owners import fallen, owners_of_models
-from ci_bot.bot.worker_calls.review.scanning import scan_of, with_scan
+from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
+from ci_bot.bot.worker_calls.review.scanning import with_scan
 from ci_bot.bot.worker_calls.review.team_policy import (
     TeamPolicy,
     added_comments,
@@ -34,81 +31,16 @@ from ci_bot.bot.worker_calls.review.team_policy import (
     used,
     with_limits,
 )
-from ci_bot.contracts.base import Failure, Line, Versions
-from ci_bot.contracts.documents.plan import (
-    AuditsCheck,
-    Checks,
-    Cost,
-    Lineage,
-    LintCheck,
-    TableDiffCheck,
-    TestsCheck,
-)
-from ci_bot.contracts.documents.plan_options import GivenFlags
+from ci_bot.bot.worker_calls.review.unplanned import BASE_FAILURES, failed_facts
+from ci_bot.contracts.base import Failure, Line
 from ci_bot.contracts.documents.policy import ModelOwners
-from ci_bot.contracts.documents.report import Baseline, Project, Report, ReviewFacts, Risk
-from ci_bot.contracts.environment import UnfitName, for_review
-from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, Owner, ReviewRequest
-from ci_bot.errors import BotError, Cancelled, TimedOut
-
-# Failures of `state` that a base-branch review can do without.
-_STATE_FAILURES = ("state_unreachable", "bad_config")
-# Failures that a base branch may have as well.
-_LOADING = ("configuration", "load")
-# A report holds so many failures of the base branch.
-BASE_FAILURES = 20
+from ci_bot.contracts.documents.report import Baseline, Report, ReviewFacts, Risk
+from ci_bot.errors import BotError, TimedOut
 
 # Each is a search through all files of the head.
 MOST_WORDS = 20
 # A word in these is no use of what it names.
 _PROSE = (".md", ".rst", ".csv", ".tsv")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commits:
-    """The commits of a review; null where they are unknown (a laptop without a base).
-
-    The branches are those of the pull request; a laptop has its own git to ask for its base.
-    """
-
-    head: str | None = None
-    base: str | None = None
-    merge: str | None = None
-    head_branch: str | None = None
-    base_branch: str | None = None
-
-    def base_names(self) -> list[str]:
-        """How `git:` in a selection of models may call the base of the pull request."""
-        if self.base_branch is None:
-            return []
-        names = [self.base_branch, f"origin/{self.base_branch}"]
-        return [*names, self.base] if self.base else names
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReviewOptions:
-    """What a review is asked for.
-
-    Attributes:
-        limits: Those that an input sets; the policy's count where it sets none.
-        no_lighter: Why the policy makes nothing lighter, as a sentence; None where it may.
-    """
-
-    environment: str
-    owner: Owner
-    commits: Commits
-    baseline: BaselineChoice = "auto"
-    flags: GivenFlags = field(default_factory=GivenFlags)
-    start: str | None = None
-    end: str | None = None
-    pinned: bool = False
-    execution_time: str | None = None
-    limits: Limits = field(default_factory=Limits)
-    executor_hour_price: float | None = None
-    conflict: bool = False
-    fork: bool = False
-    python_path: tuple[str, ...] = ()
-    no_lighter: str | None = None
 
 
 def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
@@ -127,14 +59,12 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     )
     state_failure: Failure | None = None
     try:
-        facts, baseline, state_failure = _facts(client, options, changed, team)
-    except Cancelled:
-        raise
+        facts, baseline, state_failure = facts_of(client, options, changed, team)
     except BotError as error:
         if client.scanned is None:
             raise
         failure = failure_of(error, "plan", client.redactor)
-        facts, baseline = _failed(failure, client, options), "state"
+        facts, baseline = failed(failure, client, options), "state"
     team.check(facts)
     facts = compared_with_base(client, facts, options.commits.base, options.owner)
     bot = BotFacts(
@@ -187,6 +117,20 @@ def _owners(
     return owners_of_models(weighing, client.git, team.commit, facts.changes, risks)
 
 
+def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+    """`review`; also where the worker failed: then the report holds the failure."""
+    try:
+        return review(client, options, planned_at=planned_at)
+    except BotError as error:
+        return failed_report(
+            failure_of(error, "plan", client.redactor),
+            options,
+            projects=client.projects,
+            gateway=client.gateway,
+            planned_at=planned_at,
+        )
+
+
 def _team_policy(
     client: WorkerClient, options: ReviewOptions, changed: Changes | None, today: date
 ) -> TeamPolicy:
@@ -213,17 +157,19 @@ def _team_policy(
 def _code_on_load(
     client: WorkerClient, changed: Changes, loaded: frozenset[str] | None, commits: Commits
 ) -> list[str]:
-    def asked(file: GitFile) -> bool:
+    def may_run(file: GitFile) -> bool:
         return could_run_on_load(
             file.path, deleted=file.after is None, loaded=loaded, projects=client.projects
         )
 
     try:
-        files = list(changed.contents(client.git, asked))
+        files = list(changed.contents(client.git, may_run))
     except TimedOut:
         # The worker's answer came in time, and is not lost to this: what nobody has read is code.
         files = [
-            ChangedFile(file.path, None, None, read=False) for file in changed.files if asked(file)
+            ChangedFile(file.path, None, None, read=False)
+            for file in changed.files
+            if may_run(file)
         ]
     head = commits.merge or commits.head
 
@@ -304,92 +250,6 @@ def _report(
     )
 
 
-def changed_by(git: Git, commits: Commits) -> Changes | None:
-    """The pull request's own changes: the base branch against the merge commit."""
-    new = commits.merge or commits.head
-    if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
-        return None
-    return changes(git, commits.base, new)
-
-
-def _facts(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
-) -> tuple[ReviewFacts, Baseline, Failure | None]:
-    """The worker's answer, what it compared with, and why `auto` could not take the state."""
-    if options.baseline == "base-branch":
-        return *_ask_base(client, options, changed, team), None
-    before = client.export_before(changed.before()) if changed is not None else None
-    answer = _ask(client, options, changed, team, baseline="state", base=None, before=before)
-    if isinstance(answer, ReviewFacts):
-        return answer, answer.baseline, None
-    failure = answer.failure
-    if options.commits.base is not None and client.git.has(options.commits.base):
-        if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
-            facts, baseline = _ask_base(client, options, changed, team)
-            if facts.failure is None:
-                return facts, baseline, failure
-        elif failure.stage in _LOADING:
-            # Whether the base branch fails alike is asked only now: it is a second load.
-            facts, baseline = _ask_base(client, options, changed, team)
-            if facts.failure is not None or not facts.project.models:
-                return facts, baseline, None
-    return _failed(failure, client, options), "state", None
-
-
-def _ask_base(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
-) -> tuple[ReviewFacts, Baseline]:
-    base = client.export_base(options.commits.base) if options.commits.base else None
-    before = None if base is None else client.base_directory
-    answer = _ask(client, options, changed, team, baseline="base-branch", base=base, before=before)
-    if isinstance(answer, ReviewFacts):
-        return answer, answer.baseline
-    paths = None if changed is None else changed.paths
-    found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
-    if found.new:
-        told = in_one(found, base_is_broken=bool(answer.base_failures))
-        return _failed(told, client, options), "base-branch"
-    facts = unplanned_facts(found.old, options, projects=client.projects, gateway=client.gateway)
-    return facts, facts.baseline
-
-
-def _ask(
-    client: WorkerClient,
-    options: ReviewOptions,
-    changed: Changes | None,
-    team: TeamPolicy,
-    *,
-    baseline: BaselineChoice,
-    base: list[str] | None,
-    before: str | None,
-) -> ReviewFacts | FailedAnswer:
-    try:
-        request = client.request(
-            ReviewRequest,
-            owner=options.owner,
-            environment=for_review(options.environment),
-            baseline=baseline,
-            base_repository=None if base is None else client.base_directory,
-            base_projects=base or [],
-            before_dir=before,
-            changed_files=changed.paths if changed is not None else None,
-            unread_files=list(changed.too_large) if changed is not None else [],
-            flags=options.flags,
-            start=options.start,
-            end=options.end,
-            pinned=options.pinned,
-            head_branch=options.commits.head_branch,
-            base_names=options.commits.base_names(),
-            execution_time=options.execution_time,
-            executor_hour_price=options.executor_hour_price,
-            scopes=team.scopes,
-            personal_schemas=team.personal_schemas,
-        )
-    except UnfitName as error:
-        raise bad_input(error) from error
-    return client.review(request, scan_of(client, request))
-
-
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
     if facts.failure is not None or facts.base_failures:
         return "The plan failed." if facts.failure else "The base branch does not load."
@@ -402,58 +262,3 @@ def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Lin
     if facts.identity is None:
         return "There is nothing to apply." if not facts.changes else "A change has no category."
     return None
-
-
-def _failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:
-    return failed_facts(failure, options, projects=client.projects, gateway=client.gateway)
-
-
-def failed_facts(
-    failure: Failure, options: ReviewOptions, *, projects: Sequence[str], gateway: str | None
-) -> ReviewFacts:
-    """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
-    reason = "The plan failed before this could be checked."
-    facts = _nothing(options, reason, projects=projects, gateway=gateway)
-    return facts.model_copy(update={"failure": failure})
-
-
-def unplanned_facts(
-    base_failures: Sequence[Failure],
-    options: ReviewOptions,
-    *,
-    projects: Sequence[str],
-    gateway: str | None,
-) -> ReviewFacts:
-    """The facts where there is no plan, because the base branch does not load."""
-    facts = _nothing(options, "The base branch does not load.", projects=projects, gateway=gateway)
-    known = list(base_failures)[:BASE_FAILURES]
-    return facts.model_copy(update={"base_failures": known, "baseline": "base-branch"})
-
-
-def _nothing(
-    options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
-) -> ReviewFacts:
-    return ReviewFacts(
-        project=Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
-        environment=options.environment,
-        baseline="state",
-        identity=None,
-        changes=[],
-        backfill=[],
-        work=[],
-        restatements=[],
-        statements=[],
-        prod_plan=None,
-        findings=[],
-        checks=Checks(
-            lint=LintCheck(status="not_run"),
-            tests=TestsCheck(status="not_run", not_run_because=reason),
-            audits=AuditsCheck(status="not_run", not_run_because=reason),
-            table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
-        ),
-        cost=Cost(intervals=0, batches=0, tables_rebuilt=0, basis="There is no plan to count."),
-        stages=[],
-        lineage=Lineage(),
-        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
-        timings={},
-    )

@@ -11,7 +11,7 @@ from typing import Any
 from ci_bot.contracts.documents.plan import TestFailure, TestsCheck
 from ci_bot.worker.project.model_files import files_of, reaches_every_model
 from ci_bot.worker.project.testing.causes import cause
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.names import Names, file_name_or_last
 from ci_bot.worker.words.problems import sentence
 
 NO_MESSAGE = "the test failed without a message"
@@ -72,7 +72,7 @@ def _failure(context: Any, test: Any, error: BaseException | None, repository: P
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
         model=_called(context, getattr(test, "model", None)),
-        path=_relative(getattr(test, "path", None), repository),
+        path=file_name_or_last(getattr(test, "path", None), repository),
         message=_message(error, repository),
         cause=cause(_full_message(error, repository)),
     )
@@ -84,7 +84,7 @@ def _broken(context: Any, test: Any, error: Exception, repository: Path) -> Test
     return TestFailure(
         name=str(test.test_name),
         model=_called(context, model) or str(test.model_name) or None,
-        path=_relative(test.path, repository),
+        path=file_name_or_last(test.path, repository),
         message=_message(error, repository),
         cause=cause(_full_message(error, repository)),
     )
@@ -101,13 +101,6 @@ def _full_message(error: BaseException | None, repository: Path) -> str:
 
 def _inside(text: str, repository: Path) -> str:
     return text.replace(f"{repository}/", "")
-
-
-def _relative(path: Any, repository: Path) -> str | None:
-    if path is None:
-        return None
-    path = Path(path)
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
 
 
 def with_touched(

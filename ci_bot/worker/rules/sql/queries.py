@@ -67,11 +67,6 @@ class Query:
         strict = self.written_tree.all(exp.LT, exp.GT, exp.NEQ, exp.EQ)
         return any(node.find(d.MacroVar) is not None for node in strict)
 
-    @property
-    def best(self) -> Any:
-        """The rendered query, or else the written one."""
-        return self.rendered if self.rendered is not None else self.written
-
     @cached_property
     def written_tree(self) -> Tree:
         return Tree(self.written)

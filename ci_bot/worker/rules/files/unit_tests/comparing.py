@@ -82,7 +82,7 @@ def _judged(
     if told:
         yield Observation(
             WEAKENED,
-            f"The unit test `{test.name}` checks less than before: {'; '.join(told)}.",
+            f"The unit test `{test.name}` no longer checks what it did: {'; '.join(told)}.",
             "the test is as strict as before, or its owner agrees",
             model=model,
             path=twin.path,
@@ -124,8 +124,10 @@ def _shape(inputs: RuleInputs, model: Any) -> ModelShape:
         return ModelShape()
     query = getattr(model, "query", None)
     found = getattr(query, "ctes", None)
+    before = inputs.before.get(model.fqn)
     return ModelShape(
         columns=_columns(model),
+        same=before is not None and before.data_hash == model.data_hash,
         ctes=None if found is None else {cte.alias.lower() for cte in found},
         upstream={
             plain(name): columns

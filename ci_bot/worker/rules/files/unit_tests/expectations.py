@@ -54,11 +54,16 @@ class Case:
 
 @dataclass(frozen=True)
 class ModelShape:
-    """What a model and those above it have after the change; None where that is not known."""
+    """What a model and those above it have after the change; None where that is not known.
+
+    Attributes:
+        same: The model is what it was: what it makes of more rows says nothing against a test.
+    """
 
     columns: Collection[str] | None = None
     ctes: Collection[str] | None = None
     upstream: Mapping[str, Collection[str]] | None = None
+    same: bool = False
 
 
 QUERY = "query"
@@ -149,11 +154,12 @@ def lost(old: Case, new: Case, shape: ModelShape) -> list[str]:
     What the model cannot have any more (a column, a CTE) need not be expected of it.
     """
     found: list[str] = []
+    more = _more_fed(old, new)
     for part, table in old.outputs.items():
         now = new.outputs.get(part)
         if now is not None:
             kept = shape.columns if part == QUERY else None
-            found += _less_expected(table, now, kept)
+            found += _less_expected(table, now, kept, more=more, same=shape.same)
         elif part == QUERY or shape.ctes is None or part.removeprefix("CTE ") in shape.ctes:
             found.append(f"it no longer checks the {part}" if part == QUERY else _no_cte(part))
     if not found:
@@ -165,7 +171,23 @@ def _no_cte(part: str) -> str:
     return f"it no longer checks the CTE `{part.removeprefix('CTE ')}`"
 
 
-def _less_expected(old: Table, new: Table, kept: Collection[str] | None) -> list[str]:
+def _more_fed(old: Case, new: Case) -> int:
+    """How many input rows there are beside those that there were; 0 where one of these is gone."""
+    more = 0
+    for model, table in old.inputs.items():
+        now = new.inputs.get(model)
+        if now is None or table.rows is None or now.rows is None:
+            return 0
+        left, unused = _unmatched(table.rows, now.rows, table.columns)
+        if left:
+            return 0
+        more += len(unused)
+    return more
+
+
+def _less_expected(
+    old: Table, new: Table, kept: Collection[str] | None, *, more: int, same: bool
+) -> list[str]:
     if old.rows is None or new.rows is None:
         return [] if old.text == new.text else ["it expects another result"]
     found = []
@@ -186,10 +208,14 @@ def _less_expected(old: Table, new: Table, kept: Collection[str] | None) -> list
     }
     left, unused = _unmatched(old.rows, new.rows, compared)
     changed = [pair for row in left if (pair := _nearest(row, unused, compared)) is not None]
-    if changed:
+    # Of a model that is what it was, other values are what it makes of the rows that are new.
+    if changed and not (more and same):
         column, before, after = changed[0]
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        found.append(f"it expects other values: `{column}` {after} instead of {before}{more}")
+        others = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        rows = f", with {more} input {'row' if more == 1 else 'rows'} more" if more else ""
+        found.append(
+            f"it expects other values: `{column}` {after} instead of {before}{others}{rows}"
+        )
     fewer = len(left) - len(changed)
     if fewer:
         found.append(f"it expects {fewer} {'row' if fewer == 1 else 'rows'} less")

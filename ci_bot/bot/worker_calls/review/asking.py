@@ -1,0 +1,104 @@
+"""Asks the worker for a review's facts: against prod's state, or against the base branch."""
+
+from __future__ import annotations
+
+from ci_bot.bot.decision import blame, in_one
+from ci_bot.bot.worker_calls.client import WorkerClient
+from ci_bot.bot.worker_calls.failures import bad_input
+from ci_bot.bot.worker_calls.review.changed_files import Changes
+from ci_bot.bot.worker_calls.review.review_options import ReviewOptions
+from ci_bot.bot.worker_calls.review.scanning import scan_of
+from ci_bot.bot.worker_calls.review.team_policy import TeamPolicy
+from ci_bot.bot.worker_calls.review.unplanned import failed_facts, unplanned_facts
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.report import Baseline, ReviewFacts
+from ci_bot.contracts.environment import UnfitName, for_review
+from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, ReviewRequest
+
+# Failures of `state` that a base-branch review can do without.
+_STATE_FAILURES = ("state_unreachable", "bad_config")
+# Failures that a base branch may have as well.
+_LOADING = ("configuration", "load")
+
+
+def facts_of(
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """The worker's answer, what it compared with, and why `auto` could not take the state."""
+    if options.baseline == "base-branch":
+        return *_ask_base(client, options, changed, team), None
+    before = client.export_before(changed.before()) if changed is not None else None
+    answer = _ask(client, options, changed, team, baseline="state", base=None, before=before)
+    if isinstance(answer, ReviewFacts):
+        return answer, answer.baseline, None
+    failure = answer.failure
+    if options.commits.base is not None and client.git.has(options.commits.base):
+        if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
+            facts, baseline = _ask_base(client, options, changed, team)
+            if facts.failure is None:
+                return facts, baseline, failure
+        elif failure.stage in _LOADING:
+            # Whether the base branch fails alike is asked only now: it is a second load.
+            facts, baseline = _ask_base(client, options, changed, team)
+            if facts.failure is not None or not facts.project.models:
+                return facts, baseline, None
+    return failed(failure, client, options), "state", None
+
+
+def _ask_base(
+    client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
+) -> tuple[ReviewFacts, Baseline]:
+    base = client.export_base(options.commits.base) if options.commits.base else None
+    before = None if base is None else client.base_directory
+    answer = _ask(client, options, changed, team, baseline="base-branch", base=base, before=before)
+    if isinstance(answer, ReviewFacts):
+        return answer, answer.baseline
+    paths = None if changed is None else changed.paths
+    found = blame(answer.failures or [answer.failure], answer.base_failures, paths)
+    if found.new:
+        failure = in_one(found, base_is_broken=bool(answer.base_failures))
+        return failed(failure, client, options), "base-branch"
+    facts = unplanned_facts(found.old, options, projects=client.projects, gateway=client.gateway)
+    return facts, facts.baseline
+
+
+def _ask(
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: Changes | None,
+    team: TeamPolicy,
+    *,
+    baseline: BaselineChoice,
+    base: list[str] | None,
+    before: str | None,
+) -> ReviewFacts | FailedAnswer:
+    try:
+        request = client.request(
+            ReviewRequest,
+            owner=options.owner,
+            environment=for_review(options.environment),
+            baseline=baseline,
+            base_repository=None if base is None else client.base_directory,
+            base_projects=base or [],
+            before_dir=before,
+            changed_files=changed.paths if changed is not None else None,
+            unread_files=list(changed.too_large) if changed is not None else [],
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            pinned=options.pinned,
+            head_branch=options.commits.head_branch,
+            base_names=options.commits.base_names(),
+            execution_time=options.execution_time,
+            executor_hour_price=options.executor_hour_price,
+            scopes=team.scopes,
+            personal_schemas=team.personal_schemas,
+        )
+    except UnfitName as error:
+        raise bad_input(error) from error
+    return client.review(request, scan_of(client, request))
+
+
+def failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:
+    """The facts where the worker could not plan."""
+    return failed_facts(failure, options, projects=client.projects, gateway=client.gateway)

@@ -1,0 +1,165 @@
+"""The conversation of one pull request, written by the bot's own code from recorded documents.
+
+GitHub is in memory and the clock stands still; who publishes, which states there are, what the
+comment remembers and what an apply still needs is all as in a run.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Rendered
+from ci_bot.bot.comment.outcome import render_apply
+from ci_bot.bot.pull_request import apply, cleanup, review
+from ci_bot.bot.pull_request.own_review import confirmed, other_plan
+from ci_bot.bot.pull_request.publisher import (
+    REPORT_DIRECTORY,
+    MarkerFacts,
+    Publisher,
+    template,
+)
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.inputs import Inputs, Settings
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.cleanup import CleanupDocument
+from ci_bot.contracts.documents.comment import Marker, Phase
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.messages import Progress
+from tests.golden.pull_requests import NUMBER
+from tests.publishing import RUNNER, Memory, machine_at, publisher_of
+
+MORNING = datetime(2014, 1, 1, 8, tzinfo=UTC)
+# As long as this an apply has run when the comment shows the recorded step.
+APPLYING_SECONDS = 60.0
+
+
+@dataclass
+class _GitHub(Memory):
+    """GitHub with the artifact that the last review left."""
+
+    artifact: bytes = b""
+
+    def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:
+        return self.artifact
+
+
+class Conversation:
+    """Pull request 7 of octo/flights. Each method is a run of its own, five minutes after the last.
+
+    Attributes:
+        comment: The bot's comment as it is now.
+    """
+
+    def __init__(self, first: Report) -> None:
+        pull = replace(
+            Memory().pull,
+            number=NUMBER,
+            head_sha=first.head_sha or "",
+            base_sha=first.base_sha or "",
+        )
+        self._github = _GitHub(pull=pull)
+        self._runs = 0
+
+    @property
+    def comment(self) -> str:
+        return self._github.comments[0].body
+
+    def announce(self, head: str) -> Conversation:
+        """Somebody has pushed, and the new commit is being planned."""
+        with self._run() as publisher:
+            review.announce(head, publisher)
+        return self
+
+    def review(self, report: Report) -> Conversation:
+        """A review has ended."""
+        activity = job.Review(
+            number=NUMBER,
+            head_sha=report.head_sha,
+            base_sha=report.base_sha,
+            merge_sha=report.merge_sha,
+        )
+        with self._run() as publisher:
+            review.publish(report, activity, publisher.settings, publisher)
+            folder = Path(publisher.settings.runner.workspace) / REPORT_DIRECTORY
+            self._github.artifact = _zipped(folder / "report.json")
+        return self
+
+    def applying(self, own: Report, step: Progress | None, phase: Phase) -> Conversation:
+        """An apply is building, or was told to stop there (`phase` is `cancelled`)."""
+
+        def render(context: CommentContext, budget: int | None) -> Rendered:
+            return render_apply(None, context, budget, review=own)
+
+        with self._run() as publisher:
+            marker = self._taken_over(own, publisher)
+            progress = None
+            if step is not None and step.done and step.total:
+                left = APPLYING_SECONDS / step.done * (step.total - step.done)
+                progress = DisplayProgress(
+                    done=step.done, total=step.total, seconds_left=left, message=step.message
+                )
+            publisher.try_post(phase, MarkerFacts.of(marker), render, progress=progress)
+        return self
+
+    def apply(self, own: Report, document: ApplyDocument) -> Conversation:
+        """An apply has ended."""
+        with self._run() as publisher:
+            marker = self._taken_over(own, publisher)
+            apply.publish(document, publisher, marker)
+        return self
+
+    def refuse(self, own: Report) -> Conversation:
+        """An apply has found another plan than the one that the comment names."""
+        with self._run() as publisher:
+            marker = self._marker(publisher)
+            document = other_plan(own, marker, publisher, self._github)
+            assert document is not None
+            apply.publish(document, publisher, marker)
+        return self
+
+    def clean_up(self, document: CleanupDocument) -> Conversation:
+        """The pull request was merged, and its cleanup has ended."""
+        with self._run() as publisher:
+            publisher.template = replace(publisher.template, merged=True)
+            cleanup.publish(document, publisher)
+        return self
+
+    def _taken_over(self, own: Report, publisher: Publisher) -> Marker:
+        marker = self._marker(publisher)
+        apply.take_over(own, marker, publisher)
+        return confirmed(marker, own)
+
+    def _marker(self, publisher: Publisher) -> Marker:
+        marker = publisher.before()
+        assert marker is not None
+        return marker
+
+    @contextmanager
+    def _run(self) -> Iterator[Publisher]:
+        self._runs += 1
+        with tempfile.TemporaryDirectory() as workspace:
+            runner = replace(
+                RUNNER, repository="octo/flights", workspace=workspace, run_id=8_800 + self._runs
+            )
+            settings = Settings(inputs=Inputs(), runner=runner)
+            machine = machine_at(MORNING + self._runs * timedelta(minutes=5))
+            yield publisher_of(
+                self._github,
+                settings=settings,
+                machine=machine,
+                template=template(settings, NUMBER, machine),
+            )
+
+
+def _zipped(path: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.write(path, path.name)
+    return buffer.getvalue()

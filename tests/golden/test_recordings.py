@@ -1,0 +1,23 @@
+"""The recordings are what the worker says today. What needs Spark is recorded by hand."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from tests.golden.record import RECORDED, WITHOUT_SPARK, against_base
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", WITHOUT_SPARK)
+def test_recording__a_fresh_one_is_the_same(name: str, tmp_path: Path) -> None:
+    fresh = against_base(WITHOUT_SPARK[name](), tmp_path)
+    stored = (RECORDED / f"{name}.json").read_text("utf-8")
+
+    difference = difflib.unified_diff(stored.splitlines(), fresh.splitlines(), "stored", "fresh")
+    assert fresh == stored, "\n".join([*difference][:40]) + (
+        "\nif the change is wanted: python -m tests.golden.record, then tests.golden.samples"
+    )

@@ -1,0 +1,163 @@
+"""A GitHub in memory, and the bot's publisher that writes to it, for tests that watch what is said."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.github.port import Comment, Permission, PullRequest, Reaction
+from ci_bot.bot.github.sticky import Sticky
+from ci_bot.bot.pull_request.publisher import Publisher
+from ci_bot.bot.runner.step_files import Outputs, StepSummary
+from ci_bot.bot.runner.workflow_commands import Commands
+from ci_bot.bot.trigger.inputs import Inputs, Runner, Settings
+from ci_bot.errors import BotError
+from ci_bot.machine import Machine
+from ci_bot.secrets import Redactor
+from tests.factories import HEAD, make_context
+
+ME = "github-actions[bot]"
+NOON = datetime(2026, 8, 22, 12, tzinfo=UTC)
+RUNNER = Runner(
+    repository="shop/warehouse",
+    api_url="https://api.github.com",
+    server_url="https://github.com",
+    workspace="/nowhere",
+    event_name="issue_comment",
+    event_path="/nowhere/event.json",
+)
+
+
+@dataclass
+class Memory:
+    """The part of GitHub that a run on one pull request needs. Every call is remembered."""
+
+    role: Permission = "write"
+    pull: PullRequest = field(
+        default_factory=lambda: PullRequest(
+            number=142,
+            open=True,
+            merged=False,
+            draft=False,
+            mergeable=True,
+            head_sha=HEAD,
+            head_ref="feature",
+            head_repository="shop/warehouse",
+            base_sha="b" * 40,
+            base_ref="main",
+            merge_sha=None,
+            author="ada",
+            fork=False,
+            url="",
+        )
+    )
+    comments: list[Comment] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    dispatched: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    failing: dict[str, BotError] = field(default_factory=dict)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.failing:
+            raise self.failing[name]
+
+    def permission(self, login: str) -> Permission:
+        self._call("permission")
+        return self.role
+
+    def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
+        self._call("get_pull")
+        return self.pull
+
+    def list_comments(self, number: int, *, first_page: int = 1) -> Any:
+        self._call("list_comments")
+        return iter(self.comments)
+
+    def my_login(self) -> str:
+        self._call("my_login")
+        return ME
+
+    def create_comment(self, number: int, body: str, **_: Any) -> Comment:
+        self._call("create_comment")
+        self.say(body)
+        return self.comments[-1]
+
+    def update_comment(self, comment_id: int, body: str) -> Comment:
+        self._call("update_comment")
+        self.comments[comment_id - 1] = replace(self.comments[comment_id - 1], body=body)
+        return self.comments[comment_id - 1]
+
+    def add_reaction(self, comment_id: int, content: Reaction) -> None:
+        self._call(content)
+
+    def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
+        self._call("dispatch")
+        self.dispatched.append((workflow, ref, dict(inputs)))
+
+    def say(self, body: str, author: str = ME) -> None:
+        when = "2026-08-22T10:00:00Z"
+        self.comments.append(
+            Comment(
+                id=len(self.comments) + 1,
+                number=self.pull.number,
+                body=body,
+                author=author,
+                created_at=when,
+                updated_at=when,
+                url=f"https://github.com/shop/warehouse/pull/{self.pull.number}#issuecomment-1",
+            )
+        )
+
+    @property
+    def reply(self) -> str:
+        return self.comments[-1].body
+
+
+def machine_at(now: datetime) -> Machine:
+    """A machine whose clock stands still, and which has nothing else."""
+    out = io.StringIO()
+    return Machine(
+        environ={},
+        directory=Path(),
+        out=out,
+        log=out,
+        python="python",
+        worker_user=None,
+        temporary=Path(),
+        monotonic=lambda: 0.0,
+        utc_now=lambda: now,
+        sleep=lambda seconds: None,
+        token=lambda: "0" * 64,
+        jitter=lambda: 0.0,
+    )
+
+
+def publisher_of(
+    github: Memory,
+    *,
+    settings: Settings | None = None,
+    machine: Machine | None = None,
+    template: CommentContext | None = None,
+) -> Publisher:
+    """A publisher of the pull request in `github`."""
+    machine = machine or machine_at(NOON)
+    template = template or make_context(marker=None)
+    number = github.pull.number
+    return Publisher(
+        settings=settings or Settings(inputs=Inputs(), runner=RUNNER),
+        machine=machine,
+        commands=Commands(machine.out, token=machine.token),
+        outputs=Outputs(None, delimiter=machine.token),
+        summary=StepSummary(None),
+        redactor=Redactor(),
+        number=number,
+        github=github,  # it serves what these runs ask for
+        sticky=Sticky(github, number=number, key=template.project, monotonic=machine.monotonic),
+        template=template,
+        key=template.project,
+    )
