@@ -21,6 +21,7 @@ from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.decision import BotFacts, judge
 from ci_bot.bot.worker_calls.review.reviewing import Commits, ReviewOptions, unplanned_facts
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.impact import ChangedPart, Impact, IndirectModel, ReachedModel
 from ci_bot.contracts.documents.plan import (
     ColumnChange,
     Cost,
@@ -263,6 +264,27 @@ def destructive_report() -> Report:
                     )
                 ],
             ),
+        ),
+        impact=Impact(
+            changed=[
+                ChangedPart(
+                    model="dim.customers",
+                    column="segment",
+                    how="dropped",
+                    reached=[ReachedModel(model="mart.churn", columns=["segment"], rows=True)],
+                ),
+                ChangedPart(
+                    model="mart.board",
+                    column=None,
+                    how="unknown",
+                    why="It is a Python model: what it reads is not known.",
+                ),
+            ],
+            indirect=[
+                IndirectModel(
+                    model="mart.churn", reached="yes", why="Reads `segment` of `dim.customers`."
+                )
+            ],
         ),
         lineage=Lineage(
             nodes=[

@@ -7,7 +7,7 @@ at most 40 models are drawn, and a model whose readers are not all drawn says ho
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ci_bot.bot.comment.text.markdown import SafeMarkdown, fence, one_line
@@ -49,8 +49,15 @@ class DrawnLineage:
     total: int
 
 
-def draw(lineage: Lineage, max_nodes: int = MAX_NODES) -> DrawnLineage | None:
-    """The graph with at most `max_nodes` models; None where there is nothing to draw."""
+def draw(
+    lineage: Lineage, max_nodes: int = MAX_NODES, notes: Mapping[str, str] | None = None
+) -> DrawnLineage | None:
+    """The graph with at most `max_nodes` models; None where there is nothing to draw.
+
+    Args:
+        notes: What stands below a model's name, by model; untrusted text as the names are.
+    """
+    notes = notes or {}
     changes: dict[str, str] = {node.model: node.change or "same" for node in lineage.nodes}
     if len(changes) < 2 or max_nodes < 1:  # noqa: PLR2004 - one box says nothing
         return None
@@ -64,7 +71,8 @@ def draw(lineage: Lineage, max_nodes: int = MAX_NODES) -> DrawnLineage | None:
     for model in drawn:
         hidden = sum(reader not in ids for reader in readers[model])
         more = f" (+{hidden})" if hidden else ""
-        lines.append(f'  {ids[model]}["{label(model)}{more}"]:::{changes[model]}')
+        below = f"<br/>{label(notes[model])}" if model in notes else ""
+        lines.append(f'  {ids[model]}["{label(model)}{more}{below}"]:::{changes[model]}')
     edges = [
         f"  {ids[parent]} --> {ids[reader]}"
         for parent in drawn

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
+from ci_bot.bot.comment.column_impact import ImpactRow, impact_rows, reads_nothing
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text import shell_commands, weights, words
 from ci_bot.bot.comment.text.advice import recommendations
@@ -131,6 +132,16 @@ class ReviewView:
     @cached_property
     def downstream(self) -> list[Change]:
         return [c for c in self.own if c.change == "indirect"]
+
+    @cached_property
+    def impact(self) -> list[ImpactRow]:
+        """What the pull request's changed columns and rows reach."""
+        return impact_rows(self.report.impact, {change.model for change in self.drift})
+
+    @cached_property
+    def reads_nothing(self) -> list[str]:
+        """Models that are built anew although they read nothing that changes."""
+        return reads_nothing(self.report.impact, (item.model for item in tables_of(self.backfill)))
 
     @cached_property
     def metadata(self) -> list[Change]:

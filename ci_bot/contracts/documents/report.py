@@ -21,6 +21,7 @@ from ci_bot.contracts.base import (
     Verbatim,
     Versions,
 )
+from ci_bot.contracts.documents.impact import Impact
 from ci_bot.contracts.documents.plan import (
     Backfill,
     Change,
@@ -86,6 +87,9 @@ class ReviewFacts(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
+    impact: Impact = Field(
+        default_factory=Impact, description="What depends on each column that changes."
+    )
     short_window: ShortWindow | None = Field(
         default=None, description="Why the environment gets less history; null where it does not."
     )
@@ -144,6 +148,9 @@ class Report(Contract):
     cost: Cost
     stages: list[Stage]
     lineage: Lineage
+    impact: Impact = Field(
+        default_factory=Impact, description="What depends on each column that changes."
+    )
     short_window: ShortWindow | None = None
     options: list[PlanOption] = Field(
         default_factory=list,

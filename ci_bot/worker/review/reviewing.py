@@ -31,6 +31,7 @@ from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
+from ci_bot.worker.review.impact_inputs import column_impact
 from ci_bot.worker.review.policy_scopes import scoped_models
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
@@ -105,6 +106,8 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             about={names.of(item.model) for item in told if item.model is not None},
             names=names,
         )
+    with clock.phase("impact"):
+        impact = column_impact(planned, names)
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
     return ReviewFacts(
@@ -118,6 +121,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         baseline=opened.baseline,
         prod_plan=merged,
         findings=found,
+        impact=impact,
         checks=checked,
         options=list(plan_request.said),
         environment_now=facts.environment_now(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ci_bot.bot.comment.column_impact import lineage_notes
 from ci_bot.bot.comment.parts.budget import Share
 from ci_bot.bot.comment.parts.compose import CELL_LIMIT, full_report, row
 from ci_bot.bot.comment.parts.sections import Diff, Diffs, Graph, Rows, Stages
@@ -15,6 +16,7 @@ from ci_bot.contracts.documents.plan import Change
 
 _CHANGES = "| Model | Change | Category | Kind | Owner |\n|:--|:--|:--|:--|:--|"
 _MINOR = "| Model | Category | Kind |\n|:--|:--|:--|"
+_IMPACT = "| Changed | How | Reaches |\n|:--|:--|:--|"
 _RISKS = "| Risk | Where | Evidence | Clears when |\n|:--|:--|:--|:--|"
 _ASIDE = "| Finding | Where | Evidence | Why it does not count |\n|:--|:--|:--|:--|"
 _FINDINGS = "| Finding | Where | Evidence |\n|:--|:--|:--|"
@@ -56,10 +58,11 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
     return [
         Share(Stages("stages", report.stages, full), 5_000),
         Share(table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500),
-        Share(Graph("lineage", report.lineage, full), 5_000),
+        Share(Graph("lineage", report.lineage, full, lineage_notes(report.impact)), 5_000),
         Share(table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000),
         Share(Diffs("diffs", [diff(item) for item in view.diffs], full), 14_000),
         Share(table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500),
+        Share(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
         Share(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
         Share(
             table("lint", checks.lint.findings, _FINDINGS, "findings", "finding", links, limit),

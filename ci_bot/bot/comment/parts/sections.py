@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -177,10 +177,11 @@ class Graph:
     name: str
     lineage: Lineage
     full_report: SafeMarkdown
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def fit(self, budget: int | None) -> Piece:
         for cap in _NODE_CAPS:
-            drawn = graph.draw(self.lineage, cap)
+            drawn = graph.draw(self.lineage, cap, self.notes)
             if drawn is None:
                 return EMPTY
             text = f"{drawn.text}\n\n<sub>{drawn.legend}</sub>"

@@ -95,6 +95,7 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "window": _ours(words.window),
     "change": _word_of(words.CHANGES),
     "category": _word_of(words.CATEGORIES),
+    "how_changed": _word_of(words.HOW_CHANGED),
     "kind": _word_of(words.KINDS),
     "action": _word_of(words.ACTIONS),
     "decision": _word_of(_DECISIONS),

@@ -33,6 +33,15 @@ CHANGES = {
     "indirect": "downstream",
     "metadata": "metadata only",
 }
+HOW_CHANGED = {
+    "dropped": "dropped",
+    "retyped": "another type",
+    "computed": "computed otherwise",
+    "added": "new",
+    "reordered": "another order of columns",
+    "rows": "other rows",
+    "unknown": "cannot be known",
+}
 CATEGORIES = {
     "breaking": "breaking",
     "non_breaking": "non-breaking",

@@ -268,6 +268,7 @@ def _report(
         cost=facts.cost,
         stages=facts.stages,
         lineage=facts.lineage,
+        impact=facts.impact,
         short_window=facts.short_window,
         options=facts.options,
         environment_now=facts.environment_now,

@@ -1,0 +1,167 @@
+"""Where a column's name leads: the sources of a SELECT, those around it, and its own aliases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ci_bot.worker.impact.values import DOUBT, Relation, Terms, Value
+
+
+@dataclass(frozen=True)
+class Source:
+    """One entry of FROM: a relation, and the names by which columns can be qualified."""
+
+    names: frozenset[str]
+    relation: Relation
+    label: int  # which entry it is: the tables that it reads, and the how manieth of those
+    hidden: bool = False  # of a semi or anti join: no star shows it
+
+    def column(self, name: str, terms: Terms) -> Value | None:
+        found = self.relation.column(name)
+        return None if found is None else self.of(found, terms)
+
+    def unlisted(self, name: str, terms: Terms) -> Value | None:
+        missing = self.relation.missing
+        return None if missing is None else self.of(missing(name), terms)
+
+    def of(self, value: Value, terms: Terms) -> Value:
+        """A value of this entry and of no other, even of the same table."""
+        return Value(value.deps, terms.key("at", self.label, value.key))
+
+
+@dataclass
+class Frame:
+    """The names that an expression of one SELECT can use.
+
+    Attributes:
+        strict: a name that leads nowhere makes everything doubtful, instead of being left out.
+        merged: columns of USING and NATURAL, which belong to both sides.
+        bound: names that an expression around brings, as parameters of a lambda.
+        ctes: the named queries that can be read here.
+        windows: the named windows of the SELECT, all together.
+        mixed: any column may hold anything that is read, as after a pivot.
+        behind: in a clause behind the projections, where an alias may hide a column of its name;
+            among them a column hides the alias.
+    """
+
+    terms: Terms
+    strict: bool
+    outer: Frame | None = None
+    sources: list[Source] = field(default_factory=list)
+    aliases: dict[str, Value] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)
+    bound: frozenset[str] = frozenset()
+    ctes: Mapping[str, Relation] = field(default_factory=dict)
+    windows: Value | None = None
+    mixed: bool = False
+    behind: bool = False
+    _depth: int = field(init=False)  # a source of this query is none of the one around it
+    _labels: Counter[frozenset[str]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._depth = 0 if self.outer is None else self.outer._depth + 1
+
+    def inner(
+        self, *, bound: frozenset[str] = frozenset(), ctes: Mapping[str, Relation] | None = None
+    ) -> Frame:
+        """A frame inside of this one, with the parameters of a lambda or with more CTEs."""
+        known = self.ctes if ctes is None else ctes
+        return Frame(self.terms, self.strict, outer=self, bound=bound, ctes=known)
+
+    def beside(self) -> Frame:
+        """A frame without the sources of this one, for a subquery in FROM."""
+        return Frame(self.terms, self.strict, outer=self.outer, ctes=self.ctes)
+
+    def add(self, names: frozenset[str], relation: Relation, *, hidden: bool = False) -> Source:
+        """One more entry of FROM."""
+        self._labels[relation.tables] += 1
+        occurrence = self._labels[relation.tables]
+        label = self.terms.key("source", self._depth, relation.tables, occurrence)
+        source = Source(names, relation, label, hidden)
+        self.sources.append(source)
+        return source
+
+    def resolve(self, parts: Sequence[str]) -> Value:
+        """The value behind a name such as `amount`, `o.amount`, `shop.orders.amount` or `o.a.b`."""
+        *qualifiers, name = parts
+        found = self._qualified(qualifiers, name) if qualifiers else self._plain(name)
+        if found is None and qualifiers:  # a field of a struct: `column.field`, `o.column.field`
+            first = self._source(parts[0]) if len(parts) > 2 else None  # noqa: PLR2004
+            found = self._in(first, parts[1]) if first is not None else self._plain(parts[0])
+            found = None if found is None else self.terms.value("field", [found], *parts[1:])
+        return found if found is not None else self._nowhere(parts)
+
+    def _qualified(self, qualifiers: Sequence[str], name: str) -> Value | None:
+        source = self._source(".".join(qualifiers))
+        return None if source is None else self._in(source, name)
+
+    def _in(self, source: Source, name: str) -> Value | None:
+        found = source.column(name, self.terms)
+        return found if found is not None else source.unlisted(name, self.terms)
+
+    def _source(self, qualifier: str) -> Source | None:
+        frame: Frame | None = self
+        while frame is not None:
+            for source in frame.sources:
+                if qualifier in source.names:
+                    return source
+            frame = frame.outer
+        return None
+
+    def _plain(self, name: str) -> Value | None:
+        """A name without a qualifier: a column, else an alias, else one of an outer query's."""
+        if name in self.bound:
+            return Value(0, self.terms.key("bound", name))
+        listed = [v for s in self.sources if (v := s.column(name, self.terms)) is not None]
+        open_ones = [v for s in self.sources if (v := s.unlisted(name, self.terms)) is not None]
+        if listed and name not in self.merged:
+            open_ones = []
+        alias = self.aliases.get(name) if self.behind or not listed else None
+        whole = self._row(name) if not listed else None
+        candidates = [*listed, *([alias] if alias is not None else ())]
+        if whole is not None:
+            candidates.append(whole)
+        if not listed and alias is None and self.outer is not None:
+            around = self.outer._plain(name)
+            if around is not None:
+                candidates.append(around)
+        if alias is None:
+            candidates += open_ones
+        if not candidates:
+            return None
+        return candidates[0] if len(candidates) == 1 else self.terms.value("one of", candidates)
+
+    def _row(self, name: str) -> Value | None:
+        """A whole row, by the name of its source."""
+        source = next((s for s in self.sources if name in s.names), None)
+        return (
+            None if source is None else source.of(source.relation.content(self.terms), self.terms)
+        )
+
+    def _nowhere(self, parts: Sequence[str]) -> Value:
+        key = self.terms.key("name", *parts)
+        if not self.strict:
+            return Value(0, key)
+        deps, frame = 0, self
+        while True:
+            for source in frame.sources:
+                for table in source.relation.tables:
+                    deps |= self.terms.atom(table, DOUBT)
+            if frame.outer is None:
+                return Value(deps, key)
+            frame = frame.outer
+
+    def everything(self) -> Value:
+        """All columns of all sources."""
+        return self.terms.value("everything", [self.content(s) for s in self.sources])
+
+    def content(self, source: Source) -> Value:
+        return source.of(source.relation.content(self.terms), self.terms)
+
+    def rows(self) -> Value:
+        """Which rows all sources hold."""
+        return self.terms.value(
+            "sources", [s.of(s.relation.rows, self.terms) for s in self.sources]
+        )

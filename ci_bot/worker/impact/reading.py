@@ -1,0 +1,226 @@
+"""What a query's columns and rows depend on, followed through CTEs, subqueries and set operations.
+
+Which rows there are is decided by filters, joins, groupings, DISTINCT, LIMIT with its order and set
+operations; a column that stands in one of these decides about rows. What is not understood counts
+as depending on all that it can see, or as doubtful, and never as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.impact.expressions import Expressions, UnreadableError
+from ci_bot.worker.impact.frames import Frame
+from ci_bot.worker.impact.outputs import Outputs
+from ci_bot.worker.impact.sources import Sources, StoredTable
+from ci_bot.worker.impact.values import Relation, Terms, Value, blob, named
+
+_READ = frozenset(
+    {"with_", "from_", "joins", "laterals", "expressions", "where", "group", "having", "qualify"}
+    | {"windows", "distinct", "order", "limit", "offset"}
+)
+# They choose neither rows nor values. `exclude` takes columns away, which are kept here.
+_WITHOUT_EFFECT = frozenset(
+    {"hint", "locks", "into", "operation_modifiers", "settings", "format", "options", "exclude"}
+    | {"distribute", "sort", "cluster"}
+)
+_OF_SETS = frozenset({"this", "expression", "distinct", "by_name"})
+
+
+class QueryReader:
+    """Reads queries of one dialect; `stored` gives the tables that they read."""
+
+    def __init__(self, terms: Terms, stored: StoredTable, *, strict: bool) -> None:
+        self.terms = terms
+        self._strict = strict
+        self._expressions = Expressions(terms, self._read)
+        self._sources = Sources(self._expressions, self._read, stored)
+
+    def read(self, query: Any) -> Relation:
+        """The content of a query's result.
+
+        Raises:
+            UnreadableError: It is no query that is known here.
+            RecursionError: It is nested too deeply.
+        """
+        return self._read(query, Frame(self.terms, self._strict), root=True)
+
+    def _read(self, node: Any, outer: Frame, *, root: bool = False) -> Relation:
+        if isinstance(node, exp.Select):
+            return self._select(node, outer, root=root)
+        around = outer.inner(ctes=self._ctes(node, outer))
+        if isinstance(node, exp.SetOperation):
+            relation = self._set_operation(node, around)
+            return self._modified(relation, node, around, _OF_SETS, root=root)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+            relation = self._read(node.this, around, root=root)
+            return self._modified(relation, node, around, {"this", "alias"}, root=root)
+        raise UnreadableError(type(node).__name__)
+
+    def _ctes(self, node: Any, outer: Frame) -> Mapping[str, Relation]:
+        clause = node.args.get("with_")
+        if clause is None:
+            return outer.ctes
+        known = dict(outer.ctes)
+        frame = outer.inner(ctes=known)
+        for cte in clause.expressions:
+            name = cte.alias.lower()
+            names = [column.name.lower() for column in cte.args["alias"].columns]
+            if not isinstance(cte.this, exp.Query):
+                value = self._expressions.value(cte.this, frame)
+                known[name] = blob(self.terms, value, names, frozenset())
+            elif clause.args.get("recursive") and _reads(cte.this, name):
+                known[name] = self._recursive(cte.this, name, names, frame)
+            else:
+                relation = self._read(cte.this, frame)
+                known[name] = self._sources.renamed(relation, names) if names else relation
+        return known
+
+    def _recursive(self, query: Any, name: str, names: list[str], frame: Frame) -> Relation:
+        """A query that reads itself: everything in it may depend on all that it reads."""
+        names = names or [item.output_name.lower() for item in query.selects]
+        itself = Value(0, self.terms.key("recursion", len(frame.ctes)))
+        known = {**frame.ctes, name: blob(self.terms, itself, names, frozenset())}
+        inside = frame.inner(ctes=known)
+        found = self._read(query, inside)
+        return blob(self.terms, found.whole(self.terms), names, found.tables)
+
+    def _set_operation(self, node: Any, around: Frame) -> Relation:
+        left, right = self._read(node.left, around), self._read(node.right, around)
+        kind = type(node).__name__
+        distinct = bool(node.args.get("distinct"))
+        tables = left.tables | right.tables
+        pairs: list[tuple[str, Value]] = []
+        if node.args.get("by_name"):
+            for name in dict.fromkeys((*left.columns, *right.columns)):
+                sides = [v for side in (left, right) if (v := side.column(name)) is not None]
+                pairs.append((name, self.terms.value("union", sides, len(sides))))
+        elif len(left.listed()) == len(right.listed()):
+            order = left.order | right.order
+            for (name, one), (_, other) in zip(left.listed(), right.listed(), strict=True):
+                both = self.terms.value("union", [one, other])
+                pairs.append((name, Value(both.deps | order, both.key)))
+        if left.missing or right.missing or not pairs:
+            whole = self.terms.value("union", [left.whole(self.terms), right.whole(self.terms)])
+            return blob(self.terms, whole, left.columns, tables)
+        parts = [left.rows, right.rows]
+        if kind != "Union" or distinct:
+            parts += [value for side in (pairs, left.listed(), right.listed()) for _, value in side]
+        rows = self.terms.value(kind, parts, distinct)
+        columns, repeated = named(self.terms, pairs)
+        branches = self.terms.value("branches", [left.rows, right.rows])
+        return Relation(
+            columns=columns,
+            rows=rows,
+            order=left.order | right.order,
+            tables=tables,
+            clauses={"set operation": self.terms.key(kind, distinct), "branches": branches.key},
+            repeated=repeated,
+        )
+
+    def _modified(
+        self, relation: Relation, node: Any, around: Frame, known: Iterable[str], *, root: bool
+    ) -> Relation:
+        """A relation under the ORDER BY and LIMIT that stand behind a set operation or brackets."""
+        frame = around.beside()
+        frame.add(frozenset({""}), relation)
+        ends = {"order", "limit", "offset", "with_"}
+        left_over = {
+            name
+            for name, argument in node.args.items()
+            if argument and name not in ends | _WITHOUT_EFFECT | set(known)
+        }
+        if left_over:
+            whole = self.terms.value(
+                "modified", [relation.whole(self.terms), *self._values(node, left_over, frame)]
+            )
+            return blob(self.terms, whole, relation.columns, relation.tables)
+        chosen = self._limit(node, frame, list(relation.columns.values()), root=root)
+        if chosen is None:
+            return relation
+        rows = self.terms.value("limited", [relation.rows, chosen])
+        return replace(
+            relation, rows=rows, clauses={**relation.clauses, "limit and order": chosen.key}
+        )
+
+    def _select(self, node: Any, outer: Frame, *, root: bool) -> Relation:
+        frame = Frame(self.terms, self._strict, outer=outer, ctes=self._ctes(node, outer))
+        joins = self._sources.read(node, frame)
+        left_over = {
+            name
+            for name, argument in node.args.items()
+            if argument and name not in _READ and name not in _WITHOUT_EFFECT
+        }
+        if node.args.get("windows"):
+            frame.windows = self.terms.value("windows", self._values(node, {"windows"}, frame))
+        outputs = Outputs(self._expressions, node, frame)
+        frame.behind = True
+        clauses: dict[str, Value] = {"sources": frame.rows()}
+        if joins:
+            clauses["joins"] = self.terms.value("joins", joins)
+        filters = self._values(node, ("where", "having", "qualify"), frame)
+        if filters:
+            clauses["filter"] = self.terms.value("filter", filters)
+        if node.args.get("group") is not None:
+            clauses["grouping"] = self._group(node, frame, outputs)
+        if outputs.multiplied:
+            clauses["generator"] = self.terms.value("generator", outputs.multiplied)
+        if node.args.get("distinct") is not None:
+            parts = self._values(node, ("distinct", "order"), frame)
+            clauses["distinct"] = self.terms.value("distinct", [*outputs.values, *parts])
+        limit = self._limit(node, frame, outputs.values, root=root)
+        if limit is not None:
+            clauses["limit and order"] = limit
+        rows = self.terms.value("select", clauses.values(), *clauses)
+        if left_over or frame.mixed or outputs.spread:
+            return outputs.mixed(rows, self._values(node, left_over, frame))
+        kept = {"from_", "joins", "laterals", "where", "expressions", "with_", "windows", "order"}
+        # Without GROUP BY, aggregates give one row of any input.
+        if outputs.aggregated and not {n for n, a in node.args.items() if a} - kept:
+            return outputs.relation(Value(0, self.terms.key("one row")), also=rows)
+        return outputs.relation(rows, clauses={name: value.key for name, value in clauses.items()})
+
+    def _values(self, node: Any, names: Iterable[str], frame: Frame) -> list[Value]:
+        """The values of some clauses, each with its name."""
+        found = []
+        for name in sorted(names):
+            argument = node.args.get(name)
+            items = argument if isinstance(argument, list) else [argument]
+            parts = [self._expressions.value(i, frame) for i in items if isinstance(i, exp.Expr)]
+            if parts:
+                found.append(self.terms.value(name, parts))
+        return found
+
+    def _group(self, node: Any, frame: Frame, outputs: Outputs) -> Value:
+        group = node.args["group"]
+        keys = [outputs.ordinal(item, frame) for item in group.expressions]
+        keys += self._values(group, ("grouping_sets", "cube", "rollup"), frame)
+        if group.args.get("all"):
+            keys += outputs.ungrouped
+        flags = [name for name in ("all", "totals") if group.args.get(name)]
+        return self.terms.value("group", sorted(set(keys), key=lambda value: value.key), *flags)
+
+    def _limit(self, node: Any, frame: Frame, columns: list[Value], *, root: bool) -> Value | None:
+        """Which rows a LIMIT keeps; None where all are kept, in an order that nobody reads.
+
+        Inside of a query the order may be read, by an aggregate that collects values.
+        """
+        order = node.args.get("order")
+        bounds = self._values(node, ("limit", "offset"), frame)
+        if not bounds and (root or order is None):
+            return None
+        keys: list[Value] = []
+        for item in order.expressions if order is not None else ():
+            inner = item.this if isinstance(item, exp.Ordered) else item
+            if isinstance(inner, exp.Literal | exp.Var):  # a position, or ALL
+                keys += columns
+            keys.append(self._expressions.value(item, frame))
+        return self.terms.value("limit", [*bounds, *(keys or columns)], bool(keys))
+
+
+def _reads(query: Any, name: str) -> bool:
+    return any(table.name.lower() == name for table in query.find_all(exp.Table))

@@ -1,0 +1,186 @@
+"""FROM, JOIN and LATERAL: what a SELECT reads, under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from ci_bot.worker.impact.expressions import Expressions, ReadQuery
+from ci_bot.worker.impact.frames import Frame, Source
+from ci_bot.worker.impact.values import ANY, Relation, Value, blob, named
+
+StoredTable = Callable[[str], Relation]
+
+_TABLE = frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "hints"})
+_JOIN = frozenset({"this", "on", "using", "pivots", "hint", "side", "kind", "method"})
+_IMPLICIT = frozenset({"", "INNER", "CROSS", "OUTER"})  # what conditions and a side say already
+_HIDDEN = frozenset({"SEMI", "ANTI"})
+
+
+def table_name(table: Any) -> str:
+    """catalog.db.name in lower case, without quotes and alias."""
+    return ".".join(part.name.lower() for part in table.parts)
+
+
+class Sources:
+    """Reads the sources of a SELECT into a frame."""
+
+    def __init__(self, expressions: Expressions, read_query: ReadQuery, stored: StoredTable):
+        self._expressions = expressions
+        self._terms = expressions.terms
+        self._read_query = read_query
+        self._stored = stored
+
+    def read(self, node: Any, frame: Frame) -> list[Value]:
+        """Adds what `node` reads to `frame`.
+
+        Returns:
+            What decides, besides the rows of the sources, which rows come out.
+        """
+        conditions: list[Value] = []
+        start = node.args.get("from_")
+        if start is not None:
+            conditions += self._entry(start.this, frame)
+        return conditions + self._more(node, frame)
+
+    def _more(self, node: Any, frame: Frame) -> list[Value]:
+        conditions: list[Value] = []
+        for join in node.args.get("joins") or ():
+            conditions += self._join(join, frame)
+        for lateral in node.args.get("laterals") or ():
+            conditions += self._entry(lateral, frame)
+        return conditions
+
+    def _entry(self, node: Any, frame: Frame, *, hidden: bool = False) -> list[Value]:
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+            return self._group(node, frame, hidden=hidden)  # FROM (a JOIN b ON …)
+        names, relation = (
+            self._table(node, frame)
+            if isinstance(node, exp.Table)
+            else (
+                frozenset({node.alias_or_name.lower()}),
+                self._made(node, frame),
+            )
+        )
+        alias = node.args.get("alias")
+        if isinstance(alias, exp.TableAlias) and alias.columns:
+            relation = self.renamed(relation, [name.name.lower() for name in alias.columns])
+        conditions: list[Value] = []
+        if node.args.get("pivots"):
+            parts = [self._expressions.value(item, frame) for item in node.args["pivots"]]
+            whole = self._terms.value("pivot", [relation.whole(self._terms), *parts])
+            relation = blob(self._terms, whole, (), relation.tables)
+            names |= {item.alias.lower() for item in node.args["pivots"] if item.alias}
+        frame.add(names, relation, hidden=hidden)
+        if isinstance(node, exp.Table):
+            for name, argument in node.args.items():
+                if name not in _TABLE and isinstance(argument, exp.Expr):
+                    conditions.append(self._expressions.value(argument, frame))
+            conditions += self._more(node, frame)
+        return conditions
+
+    def _group(self, node: Any, frame: Frame, *, hidden: bool) -> list[Value]:
+        if not node.alias and not node.args.get("pivots"):
+            return self._entry(node.this, frame, hidden=hidden) + self._more(node, frame)
+        inside = frame.beside()
+        conditions = self._entry(node.this, inside) + self._more(node, inside)
+        whole = self._terms.value("group", [inside.everything(), inside.rows(), *conditions])
+        tables = _tables(inside.sources)
+        frame.add(frozenset({node.alias.lower()}), blob(self._terms, whole, (), tables))
+        frame.mixed = frame.mixed or bool(node.args.get("pivots"))
+        return conditions
+
+    def _table(self, node: Any, frame: Frame) -> tuple[frozenset[str], Relation]:
+        if not isinstance(node.this, exp.Identifier):  # a function that gives a table
+            value = self._expressions.value(node.this, frame)
+            return frozenset({node.alias_or_name.lower()}), blob(
+                self._terms, value, (), frozenset()
+            )
+        name = table_name(node)
+        parts = name.split(".")
+        cte = frame.ctes.get(name)
+        relation = cte if cte is not None else self._stored(name)
+        if node.alias:
+            return frozenset({node.alias.lower()}), relation
+        return frozenset(".".join(parts[index:]) for index in range(len(parts))), relation
+
+    def _made(self, node: Any, frame: Frame) -> Relation:
+        """A subquery, or rows that are made of values."""
+        if isinstance(node, exp.Query):
+            return self._read_query(node, frame.beside())
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query):
+            return self._read_query(node.this, frame)
+        value = self._terms.value(
+            "made",
+            [
+                self._expressions.value(item, frame)
+                for name, argument in node.args.items()
+                if name != "alias"
+                for item in (argument if isinstance(argument, list) else [argument])
+                if isinstance(item, exp.Expr)
+            ],
+            type(node).__name__,
+            bool(node.args.get("outer")),
+        )
+        return blob(self._terms, value, (), frozenset())
+
+    def renamed(self, relation: Relation, names: list[str]) -> Relation:
+        """A relation whose columns are called otherwise, in their order."""
+        old = relation.listed()
+        if relation.missing is not None or len(names) > len(old):
+            value = relation.content(self._terms)
+            renamed = blob(self._terms, value, names, relation.tables)
+            return replace(renamed, rows=relation.rows)
+        pairs = [
+            (names[place] if place < len(names) else name, value)
+            for place, (name, value) in enumerate(old)
+        ]
+        columns, repeated = named(self._terms, pairs)
+        return replace(relation, columns=columns, repeated=repeated)
+
+    def _join(self, join: Any, frame: Frame) -> list[Value]:
+        left = list(frame.sources)
+        how = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+        conditions = self._entry(join.this, frame, hidden=not _HIDDEN.isdisjoint(how))
+        right = frame.sources[len(left) :]
+        if how[0] == "NATURAL":
+            conditions.append(self._natural(left, right, frame))
+        elif how[0] == "POSITIONAL":
+            frame.mixed = True
+        for name in (key.name.lower() for key in join.args.get("using") or ()):
+            frame.merged.add(name)
+            conditions += self._called(name, frame.sources)
+        on = join.args.get("on")
+        if on is not None and not (isinstance(on, exp.Boolean) and on.this):
+            conditions.append(self._expressions.value(on, frame))
+        for name, argument in join.args.items():
+            if name not in _JOIN and argument:
+                frame.mixed = True
+        return [self._terms.value("join", conditions, *(w for w in how if w not in _IMPLICIT))]
+
+    def _natural(self, left: Iterable[Source], right: Iterable[Source], frame: Frame) -> Value:
+        names = [
+            {name for source in side for name in source.relation.columns} for side in (left, right)
+        ]
+        common = names[0] & names[1]
+        frame.merged |= common
+        values = [value for name in sorted(common) for value in self._called(name, frame.sources)]
+        for source in (*left, *right):
+            if source.relation.missing is not None:
+                values += [source.of(source.relation.missing(ANY), self._terms)]
+        return self._terms.value("natural", values)
+
+    def _called(self, name: str, sources: Iterable[Source]) -> list[Value]:
+        found: list[Value] = []
+        for source in sources:
+            value = source.column(name, self._terms) or source.unlisted(name, self._terms)
+            if value is not None:
+                found.append(value)
+        return found
+
+
+def _tables(sources: Iterable[Source]) -> frozenset[str]:
+    return frozenset(table for source in sources for table in source.relation.tables)

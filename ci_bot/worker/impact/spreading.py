@@ -1,0 +1,261 @@
+"""How changed parts spread from model to model: one pass, every part a bit of a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ci_bot.worker.impact.differences import Part, differences
+from ci_bot.worker.impact.expressions import UnreadableError
+from ci_bot.worker.impact.facts import Definition, Model, Project
+from ci_bot.worker.impact.model_reading import Reading, Tables, read_definition, reading_of
+from ci_bot.worker.impact.values import ANY, DOUBT, ORDER, ROWS, Atom, Terms
+
+# Parts beyond these are taken together; a number of so many bits is still quick to work with.
+MOST_PARTS = 500
+_HOW = ("rows", "dropped", "retyped", "computed", "added", "reordered", "unknown")
+
+
+@dataclass
+class Reach:
+    """Which parts reach a model: bits over the parts, for each column and for the rows."""
+
+    columns: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    order: int = 0
+    unlisted: int = 0
+    own: int = 0  # the model's own parts
+
+    @property
+    def all_columns(self) -> int:
+        bits = self.unlisted
+        for column in self.columns.values():
+            bits |= column
+        return bits
+
+    @property
+    def any(self) -> int:
+        return self.all_columns | self.rows | self.order
+
+    def of(self, what: str) -> int:
+        """The parts that reach a column, or what one of the atoms' names stands for."""
+        if what == ROWS:
+            return self.rows
+        if what == ORDER:
+            return self.order
+        if what == DOUBT:
+            return self.any
+        if what == ANY:
+            return self.all_columns
+        found = self.columns.get(what)
+        # A column that no query shows, such as one that SQLMesh adds, may hold anything.
+        return self.all_columns if found is None else found
+
+
+class Parts:
+    """The changed parts, each with its bit; the last bit stands for all that are too many."""
+
+    def __init__(self) -> None:
+        self.known: list[Part] = []
+        self.more = 0
+        self.uncertain = 0  # the bits of those that are `unknown`
+        self.dropped = 0  # and of those that are dropped columns
+
+    def bit(self, part: Part) -> int:
+        """A bit for one more part."""
+        if len(self.known) < MOST_PARTS:
+            bit = 1 << len(self.known)
+            self.known.append(part)
+        else:
+            self.more += 1
+            bit = 1 << (MOST_PARTS + (part.how == "unknown"))
+        if part.how == "unknown":
+            self.uncertain |= bit
+        if part.how == "dropped":
+            self.dropped |= bit
+        return bit
+
+    def of(self, bits: int) -> Iterator[int]:
+        """The numbers of the listed parts among `bits`."""
+        while bits:
+            low = bits & -bits
+            index = low.bit_length() - 1
+            if index < len(self.known):
+                yield index
+            bits ^= low
+
+
+@dataclass
+class Spread:
+    """All parts, and what each model is reached by."""
+
+    parts: Parts
+    reached: dict[str, Reach]
+
+
+def spread(project: Project) -> Spread:
+    """Follows every changed part down to the leaves."""
+    parts = Parts()
+    reached: dict[str, Reach] = {}
+    columns = dict(project.columns)
+    own = {model.name: list(_own_parts(model, project)) for model in project.models}
+    bits = _numbered(own, parts)
+    for model in project.models:
+        reach = reached[model.name] = Reach()
+        if model.is_source:  # a query says itself what its other columns are made of
+            reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
+        for part in own[model.name]:
+            _change(reach, part, bits[part])
+        if model.after is None or model.is_source or reach.own & parts.uncertain:
+            continue
+        above = any(reached[name].any for name in model.parents if name in reached)
+        if above or reach.any or model.opaque is not None:
+            _Step(model, project, columns, parts, reached).run()
+    return Spread(parts, reached)
+
+
+def _own_parts(model: Model, project: Project) -> Iterable[Part]:
+    if model.change == "direct":
+        return differences(model, project.columns)
+    if model.change == "removed":
+        return [Part(model.name, None, "rows", "The model is removed.")]
+    if model.change == "added":
+        return [Part(model.name, None, "rows", "The model is new.")]
+    return []
+
+
+def _numbered(own: dict[str, list[Part]], parts: Parts) -> dict[Part, int]:
+    every = sorted(
+        (part for found in own.values() for part in found),
+        key=lambda part: (_HOW.index(part.how), part.model, part.column or ""),
+    )
+    return {part: parts.bit(part) for part in every}
+
+
+def _change(reach: Reach, part: Part, bit: int) -> None:
+    reach.own |= bit
+    if part.how == "reordered":
+        reach.order |= bit
+    elif part.column is None:
+        reach.rows |= bit
+    else:
+        reach.columns[part.column] = reach.columns.get(part.column, 0) | bit
+        if part.shifts:
+            reach.order |= bit
+
+
+class _Step:
+    """What reaches one model, through what it reads."""
+
+    def __init__(
+        self,
+        model: Model,
+        project: Project,
+        columns: dict[str, tuple[str, ...] | None],
+        parts: Parts,
+        reached: dict[str, Reach],
+    ) -> None:
+        self._model = model
+        self._project = project
+        self._columns = columns
+        self._parts = parts
+        self._reached = reached
+        self._reach = reached[model.name]
+        self._doubt = 0
+
+    def run(self) -> None:
+        model = self._model
+        if model.opaque is not None or model.after is None:
+            return self._unknown(model.opaque or "It has no query.")
+        definition = model.after()
+        if definition.opaque is not None:
+            return self._unknown(definition.opaque)
+        terms = Terms()
+        tables = Tables(terms, (*model.parents, model.name), self._columns)
+        with_written = definition.hides or definition.has_star
+        try:
+            relations = read_definition(definition, terms, tables, with_written=with_written)
+        except UnreadableError as error:
+            return self._unknown(f"Its query cannot be read: {error}.")
+        reading = reading_of(relations, terms)
+        self._beside(reading)
+        self._named(definition)
+        while self._fold(reading):
+            pass  # it reads itself: what reaches it reaches it again
+        listed = self._columns.get(model.name)
+        if listed is not None:  # a column that a star lost on the way is read below, too
+            gone = [name for name in reading.columns if name not in listed]
+            self._columns[model.name] = (*listed, *gone)
+        return None
+
+    def _unknown(self, why: str) -> None:
+        if not self._doubt:
+            self._doubt = self._parts.bit(Part(self._model.name, None, "unknown", why))
+        self._reach.rows |= self._doubt
+
+    def _beside(self, reading: Reading) -> None:
+        """What the model depends on and its query does not show."""
+        read = {atom.table for atom in reading.atoms}
+        for parent in self._model.parents:
+            above = self._reached.get(parent)
+            if above is None or not above.any:
+                continue
+            shown = self._project.shown(parent)
+            if parent not in read:
+                self._unknown(f"It depends on {shown}, which its query does not read.")
+            elif parent in self._model.read_elsewhere:
+                self._unknown(f"Statements around its query name {shown}.")
+
+    def _named(self, definition: Definition) -> None:
+        """What a text names or spreads that no tree shows whole: it may decide about rows."""
+        for parent in self._model.parents:
+            above = self._reached.get(parent)
+            if above is None:
+                continue
+            if definition.has_star and definition.written is None:
+                self._reach.rows |= above.all_columns & self._parts.dropped
+            text = definition.text or ""
+            for name, bits in above.columns.items() if text else ():
+                if bits and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+                    self._reach.rows |= bits
+
+    def _fold(self, reading: Reading) -> bool:
+        """Takes over what reaches the sources; whether the model reads itself and was changed."""
+        reach = self._reach
+        before = (reach.any, reach.rows, reach.order)
+        bits = [self._bits(atom) for atom in reading.atoms]
+        for name, deps in reading.columns.items():
+            found = _union(bits, deps)
+            reach.columns[name] = reach.columns.get(name, 0) | found
+        reach.rows |= _union(bits, reading.rows)
+        reach.order |= _union(bits, reading.order)
+        reach.unlisted |= _union(bits, reading.unlisted)
+        if self._model.deciding is None:
+            reach.rows |= reach.all_columns
+        else:
+            for name in self._model.deciding:
+                reach.rows |= reach.of(name)
+        if all(atom.table != self._model.name for atom in reading.atoms):
+            return False
+        return before != (reach.any, reach.rows, reach.order)
+
+    def _bits(self, atom: Atom) -> int:
+        above = self._reached.get(atom.table)
+        if above is None:
+            return 0
+        bits = above.of(atom.what)
+        if atom.what == DOUBT and bits:
+            shown = self._project.shown(atom.table)
+            self._unknown(f"Where a name in its query leads cannot be told: perhaps to {shown}.")
+            return self._doubt
+        return bits
+
+
+def _union(bits: list[int], deps: int) -> int:
+    found = 0
+    while deps:
+        low = deps & -deps
+        found |= bits[low.bit_length() - 1]
+        deps ^= low
+    return found

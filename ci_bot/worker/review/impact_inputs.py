@@ -1,0 +1,185 @@
+"""A plan's models as the column impact wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ci_bot.contracts.documents.impact import Impact, IndirectModel
+from ci_bot.contracts.documents.plan import ChangeType
+from ci_bot.worker.impact.facts import Change, Model, Project
+from ci_bot.worker.impact.telling import MOST_INDIRECT, impact_of
+from ci_bot.worker.plan.describe import change_type
+from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.review.impact_changes import beside_query, changed_columns
+from ci_bot.worker.review.impact_definitions import deciding, definition_of, read_elsewhere
+from ci_bot.worker.rules.sql.columns import known_types
+from ci_bot.worker.rules.sql.queries import plain
+from ci_bot.worker.words.names import Names
+
+
+@dataclass(frozen=True)
+class ChangedModels:
+    """The models of a plan, by fully qualified name.
+
+    Attributes:
+        after: all models of the head.
+        before: the former definitions of those that were edited. SQLMesh also calls a model direct
+            whose star now stands for other columns; that one only follows what it reads.
+        kinds: how those differ that do.
+        removed: those that are gone.
+    """
+
+    after: Mapping[str, Any]
+    before: Mapping[str, Any]
+    kinds: Mapping[str, ChangeType]
+    removed: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, planned: Planned) -> ChangedModels:
+        """Those of a plan."""
+        diff = planned.plan.context_diff
+        after = {s.name: s.node for s in planned.snapshots.values() if s.is_model}
+        kinds = {s.name: change_type(planned, s) for s in planned.changed if s.is_model}
+        return cls(
+            after=after,
+            before={
+                name: diff.modified_snapshots[name][1].node
+                for name, kind in kinds.items()
+                if kind == "direct" and _is_edited(*diff.modified_snapshots[name])
+            },
+            kinds=kinds,
+            removed=[str(info.name) for info in diff.removed_snapshots.values()],
+        )
+
+
+def _is_edited(new: Any, old: Any) -> bool:
+    return bool(new.node.data_hash != old.node.data_hash)
+
+
+def column_impact(planned: Planned | None, names: Names) -> Impact:
+    """What depends on each column that the plan changes; empty without a plan.
+
+    A review does not end because of it: where it cannot be computed, every indirect model is
+    `unknown`.
+    """
+    if planned is None:
+        return Impact()
+    changed = ChangedModels.of(planned)
+    try:
+        return impact_of(project_of(changed, names))
+    except Exception as error:  # the project's own code is rendered in here, and may raise anything
+        why = f"The column impact could not be computed ({type(error).__name__})."
+        indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
+        return Impact(
+            indirect=[
+                IndirectModel(model=names.of(name), reached="unknown", why=why)
+                for name in indirect[:MOST_INDIRECT]
+            ],
+            more_indirect=max(len(indirect) - MOST_INDIRECT, 0),
+        )
+
+
+def project_of(changed: ChangedModels, names: Names) -> Project:
+    """The changed models and all below them, each after those that it reads."""
+    return _Reader(changed, names).project()
+
+
+class _Reader:
+    def __init__(self, changed: ChangedModels, names: Names) -> None:
+        self._names = names
+        self._nodes = changed.after
+        self._before = changed.before
+        self._kinds = changed.kinds
+        self._removed = changed.removed
+        self._readers: dict[str, list[str]] = {}
+        for name, node in self._nodes.items():
+            for parent in node.depends_on:
+                self._readers.setdefault(parent, []).append(name)
+
+    def project(self) -> Project:
+        changes = dict(self._changes())
+        ordered = self._ordered(self._below(changes))
+        models = [Model(plain(name), change="removed") for name in self._removed if name in changes]
+        models += [self._model(name, changes.get(name)) for name in ordered]
+        read = set(ordered)
+        read |= {parent for name in ordered for parent in self._nodes[name].depends_on}
+        shown = {plain(name): self._names.of(name) for name in (*read, *self._removed)}
+        return Project(
+            models=tuple(models),
+            columns={plain(name): self._columns(name) for name in read},
+            shown=lambda name: shown.get(name, name),
+        )
+
+    def _changes(self) -> Iterator[tuple[str, Change]]:
+        for name, kind in self._kinds.items():
+            if kind == "direct" and name in self._before:
+                yield name, "direct"
+            elif kind == "indirect":
+                yield name, "indirect"
+            elif kind == "added" and self._has_old_reader(name):
+                yield name, "added"
+        yield from ((name, "removed") for name in self._removed if self._has_old_reader(name))
+
+    def _has_old_reader(self, name: str) -> bool:
+        """Whether a model reads it that was not edited for that."""
+        return any(self._kinds.get(reader) == "indirect" for reader in self._readers.get(name, ()))
+
+    def _below(self, changes: Iterable[str]) -> set[str]:
+        found = {name for name in changes if name in self._nodes}
+        pending = list(changes)
+        while pending:
+            for reader in self._readers.get(pending.pop(), ()):
+                if reader not in found:
+                    found.add(reader)
+                    pending.append(reader)
+        return found
+
+    def _ordered(self, wanted: set[str]) -> list[str]:
+        missing = {name: self._nodes[name].depends_on & wanted for name in sorted(wanted)}
+        ordered: list[str] = []
+        ready = [name for name, parents in missing.items() if not parents]
+        while ready:
+            name = ready.pop()
+            ordered.append(name)
+            for reader in self._readers.get(name, ()):
+                if reader in missing and name in missing[reader]:
+                    missing[reader] = missing[reader] - {name}
+                    if not missing[reader]:
+                        ready.append(reader)
+        return ordered
+
+    def _model(self, name: str, change: Change | None) -> Model:
+        node = self._nodes[name]
+        before = self._before.get(name) if change == "direct" else None
+        is_source = node.is_seed or node.kind.is_external
+        return Model(
+            name=plain(name),
+            parents=tuple(sorted(plain(parent) for parent in node.depends_on)),
+            change=change,
+            after=None if is_source else partial(definition_of, node),
+            before=None if before is None or is_source else partial(definition_of, before),
+            columns_before=_names_of(before),
+            columns_after=_names_of(node) if before is not None else None,
+            changed={} if before is None else dict(changed_columns(before, node)),
+            beside_query=None if before is None else beside_query(before, node),
+            deciding=deciding(node),
+            read_elsewhere=frozenset(read_elsewhere(node)),
+            is_source=is_source,
+            opaque="It is a Python model: what it reads is not known." if node.is_python else None,
+        )
+
+    def _columns(self, name: str) -> tuple[str, ...] | None:
+        node = self._nodes.get(name)
+        after = _names_of(node)
+        if name not in self._before or after is None:
+            return after
+        before = _names_of(self._before[name])
+        return None if before is None else tuple(dict.fromkeys((*before, *after)))
+
+
+def _names_of(node: Any) -> tuple[str, ...] | None:
+    types = known_types(node) if node is not None else None
+    return tuple(types) if types else None

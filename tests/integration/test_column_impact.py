@@ -1,0 +1,132 @@
+"""The column impact of a real plan, from the files of a project to the answer of a review."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ci_bot.contracts.documents.impact import Impact
+from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.planning import PlanRequest
+from ci_bot.worker.review.impact_inputs import column_impact
+from ci_bot.worker.words.names import Names
+from tests.projects import Shop
+from tests.projects.duck import run_prod, write_duck_shop
+from tests.projects.opened import opened
+
+PYTHON = """
+from sqlmesh import model
+
+@model(
+    "shop.scores",
+    columns={"customer_id": "int", "score": "int"},
+    depends_on=["shop.revenue"],
+)
+def execute(context, start, end, execution_time, **kwargs):
+    import pandas as pd
+
+    return pd.DataFrame({"customer_id": [1], "score": [1]})
+"""
+FILES = {
+    "models/everything.sql": "MODEL (name shop.everything, kind VIEW);\n\n"
+    "SELECT * FROM shop.orders\n",
+    "models/days.sql": "MODEL (name shop.days, kind FULL);\n\n"
+    "SELECT DISTINCT e.order_date::DATE AS order_date FROM shop.everything AS e\n",
+    "models/scores.py": PYTHON,
+    "models/best.sql": "MODEL (name shop.best, kind FULL);\n\n"
+    "SELECT MAX(s.score)::INT AS score FROM shop.scores AS s\n",
+    "models/buyers.sql": "MODEL (name shop.buyers, kind FULL);\n\n"
+    "SELECT c.customer_id::INT AS customer_id FROM shop.customers AS c\n",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    found = write_duck_shop(tmp_path)
+    for path, text in FILES.items():
+        found.write(path, text)
+    run_prod(found, "2024-01-11")
+    return found
+
+
+def impact(shop: Shop, scratch: Path) -> Impact:
+    with opened(scratch, shop.project) as found:
+        planned = planning.plan_against_prod(
+            found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
+        )
+        assert planned is not None
+        context = found.context
+        return column_impact(planned, Names(context.default_catalog, context.default_dialect))
+
+
+def answers(found: Impact) -> dict[str, str]:
+    return {entry.model: entry.reached for entry in found.indirect}
+
+
+def test_impact__of_a_plan__down_to_the_leaves(shop: Shop, tmp_path: Path) -> None:
+    shop.edit("models/orders.sql", "customer_id * 10", "customer_id * 20")
+
+    found = impact(shop, tmp_path)
+
+    (part,) = [part for part in found.changed if part.how != "unknown"]
+    assert (part.model, part.column, part.how) == ("shop.orders", "amount", "computed")
+    assert {r.model: (r.columns, r.rows) for r in part.reached} == {
+        "shop.everything": (["amount"], False),
+        "shop.revenue": (["revenue"], False),
+        "shop.top_customers": (["revenue"], True),
+    }
+    assert answers(found) == {
+        "shop.everything": "yes",
+        "shop.revenue": "yes",
+        "shop.top_customers": "yes",
+        "shop.days": "no",
+        "shop.scores": "unknown",
+        "shop.best": "unknown",
+    }
+    unknown = next(part for part in found.changed if part.how == "unknown")
+    assert unknown.model == "shop.scores"
+    assert [entry.model for entry in unknown.reached] == ["shop.best"]
+
+
+def test_impact__of_a_seed__is_of_the_columns_whose_values_differ(
+    shop: Shop, tmp_path: Path
+) -> None:
+    shop.edit("seeds/customers.csv", "Grace,trade", "Grace,retail")
+
+    found = impact(shop, tmp_path)
+
+    assert [(part.model, part.column) for part in found.changed if part.how != "unknown"] == [
+        ("shop.customers", "segment")
+    ]
+    assert answers(found)["shop.buyers"] == "no"
+    assert answers(found)["shop.orders"] == "no"
+
+
+def test_impact__of_a_new_row_of_a_seed__is_its_rows(shop: Shop, tmp_path: Path) -> None:
+    shop.edit("seeds/customers.csv", "3,Alan,retail\n", "3,Alan,retail\n4,Joan,trade\n")
+
+    found = impact(shop, tmp_path)
+
+    assert ("shop.customers", None, "rows") in {(p.model, p.column, p.how) for p in found.changed}
+    assert answers(found)["shop.buyers"] == "yes"
+
+
+def test_impact__of_a_dropped_column__goes_through_a_star(shop: Shop, tmp_path: Path) -> None:
+    shop.edit("models/orders.sql", "  CAST(c.customer_id AS INT) AS order_id,\n", "")
+    shop.edit("models/orders.sql", "  grain order_id,\n", "")
+    shop.edit("models/orders.sql", "  audits (not_null(columns := (order_id)))\n", "  owner data\n")
+
+    found = impact(shop, tmp_path)
+
+    (part,) = [part for part in found.changed if part.how != "unknown"]
+    assert (part.model, part.column, part.how) == ("shop.orders", "order_id", "dropped")
+    assert {r.model: (r.columns, r.rows) for r in part.reached} == {
+        "shop.everything": (["order_id"], False)
+    }
+    assert answers(found)["shop.revenue"] == "no"
+
+
+def test_impact__without_a_plan_is_empty() -> None:
+    assert column_impact(None, Names(None, None)) == Impact()
