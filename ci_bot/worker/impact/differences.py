@@ -45,6 +45,8 @@ def differences(model: Model, columns: Columns) -> list[Part]:
     `unknown`.
     """
     found = list(_listed(model))
+    if model.same_result:
+        return [part for part in found if part.how == "reordered"]
     if model.beside_query is not None:
         found.append(Part(model.name, None, "rows", model.beside_query))
     if model.is_source:

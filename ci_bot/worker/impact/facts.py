@@ -45,6 +45,7 @@ class Model:
         before: its definition in prod, for a model that was edited.
         columns_before, columns_after: names in lower case, in their order; None: not known.
         changed: columns that change in another way than the query can tell, and how.
+        same_result: it is proved that both definitions give the same, but for the columns' order.
         beside_query: what besides the query decides about its data and differs, as a sentence.
         deciding: columns by which its kind decides which rows it keeps; None: by all of them.
         read_elsewhere: parents that something else than its query reads.
@@ -60,6 +61,7 @@ class Model:
     columns_before: tuple[str, ...] | None = None
     columns_after: tuple[str, ...] | None = None
     changed: Mapping[str, HowChanged] = field(default_factory=dict)
+    same_result: bool = False
     beside_query: str | None = None
     deciding: frozenset[str] | None = frozenset()
     read_elsewhere: frozenset[str] = frozenset()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ci_bot.worker.impact.values import DOUBT, Relation, Terms, Value
+from ci_bot.worker.impact.values import ANYWHERE, DOUBT, Relation, Terms, Value
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,18 @@ class Frame:
 
     def resolve(self, parts: Sequence[str]) -> Value:
         """The value behind a name such as `amount`, `o.amount`, `shop.orders.amount` or `o.a.b`."""
-        *qualifiers, name = parts
-        found = self._qualified(qualifiers, name) if qualifiers else self._plain(name)
-        if found is None and qualifiers:  # a field of a struct: `column.field`, `o.column.field`
-            first = self._source(parts[0]) if len(parts) > 2 else None  # noqa: PLR2004
-            found = self._in(first, parts[1]) if first is not None else self._plain(parts[0])
-            found = None if found is None else self.terms.value("field", [found], *parts[1:])
-        return found if found is not None else self._nowhere(parts)
+        for place in range(len(parts) - 1, -1, -1):  # behind the column there are fields of it
+            found = self._column(parts[:place], parts[place])
+            if found is not None:
+                fields = parts[place + 1 :]
+                return self.terms.value("field", [found], *fields) if fields else found
+        # A part of a dialect's syntax, perhaps, or a name that another table was to give.
+        deps = self.terms.atom(ANYWHERE, DOUBT) if self.strict else 0
+        return Value(deps, self.terms.key("name", *parts))
 
-    def _qualified(self, qualifiers: Sequence[str], name: str) -> Value | None:
+    def _column(self, qualifiers: Sequence[str], name: str) -> Value | None:
+        if not qualifiers:
+            return self._plain(name)
         source = self._source(".".join(qualifiers))
         return None if source is None else self._in(source, name)
 
@@ -139,19 +142,6 @@ class Frame:
         return (
             None if source is None else source.of(source.relation.content(self.terms), self.terms)
         )
-
-    def _nowhere(self, parts: Sequence[str]) -> Value:
-        key = self.terms.key("name", *parts)
-        if not self.strict:
-            return Value(0, key)
-        deps, frame = 0, self
-        while True:
-            for source in frame.sources:
-                for table in source.relation.tables:
-                    deps |= self.terms.atom(table, DOUBT)
-            if frame.outer is None:
-                return Value(deps, key)
-            frame = frame.outer
 
     def everything(self) -> Value:
         """All columns of all sources."""

@@ -63,10 +63,11 @@ class Outputs:
         renamed = {
             entry.this.name.lower(): entry.alias.lower() for entry in star.args.get("rename") or ()
         }
-        replaced = {
-            entry.alias.lower(): self._expressions.value(entry, self._frame)
-            for entry in star.args.get("replace") or ()
-        }
+        replaced = {}
+        for entry in star.args.get("replace") or ():
+            replaced[entry.alias.lower()] = self._expressions.value(entry, self._frame)
+            found = traits(entry)
+            self.spread = self.spread or found.aggregates or found.multiplies
         for source in sources:
             self._order |= source.relation.order
             if source.relation.missing is not None:
@@ -112,6 +113,7 @@ class Outputs:
             tables=self._tables(),
             clauses=clauses or {},
             repeated=repeated,
+            unplaced=self._starred and bool(self._frame.merged),
         )
 
     def mixed(self, rows: Value, more: list[Value]) -> Relation:

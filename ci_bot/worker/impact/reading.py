@@ -57,8 +57,8 @@ class QueryReader:
             relation = self._set_operation(node, around)
             return self._modified(relation, node, around, _OF_SETS, root=root)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            relation = self._read(node.this, around, root=root)
-            return self._modified(relation, node, around, {"this", "alias"}, root=root)
+            relation = self._sources.pivoted(self._read(node.this, around, root=root), node)
+            return self._modified(relation, node, around, {"this", "alias", "pivots"}, root=root)
         raise UnreadableError(type(node).__name__)
 
     def _ctes(self, node: Any, outer: Frame) -> Mapping[str, Relation]:
@@ -99,6 +99,8 @@ class QueryReader:
             for name in dict.fromkeys((*left.columns, *right.columns)):
                 sides = [v for side in (left, right) if (v := side.column(name)) is not None]
                 pairs.append((name, self.terms.value("union", sides, len(sides))))
+        elif left.unplaced or right.unplaced:
+            pass
         elif len(left.listed()) == len(right.listed()):
             order = left.order | right.order
             for (name, one), (_, other) in zip(left.listed(), right.listed(), strict=True):
@@ -180,7 +182,8 @@ class QueryReader:
             return outputs.mixed(rows, self._values(node, left_over, frame))
         kept = {"from_", "joins", "laterals", "where", "expressions", "with_", "windows", "order"}
         # Without GROUP BY, aggregates give one row of any input.
-        if outputs.aggregated and not {n for n, a in node.args.items() if a} - kept:
+        one_row = outputs.aggregated and not outputs.multiplied
+        if one_row and not {n for n, a in node.args.items() if a} - kept:
             return outputs.relation(Value(0, self.terms.key("one row")), also=rows)
         return outputs.relation(rows, clauses={name: value.key for name, value in clauses.items()})
 

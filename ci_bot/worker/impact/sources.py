@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.impact.expressions import Expressions, ReadQuery
+from ci_bot.worker.impact.expressions import Expressions, ReadQuery, UnreadableError
 from ci_bot.worker.impact.frames import Frame, Source
 from ci_bot.worker.impact.values import ANY, Relation, Value, blob, named
 
 StoredTable = Callable[[str], Relation]
 
 _TABLE = frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "hints"})
-_JOIN = frozenset({"this", "on", "using", "pivots", "hint", "side", "kind", "method"})
+_JOIN = frozenset({"this", "on", "using", "hint", "side", "kind", "method"})
 _IMPLICIT = frozenset({"", "INNER", "CROSS", "OUTER"})  # what conditions and a side say already
 _HIDDEN = frozenset({"SEMI", "ANTI"})
 
@@ -69,11 +69,9 @@ class Sources:
         if isinstance(alias, exp.TableAlias) and alias.columns:
             relation = self.renamed(relation, [name.name.lower() for name in alias.columns])
         conditions: list[Value] = []
-        if node.args.get("pivots"):
-            parts = [self._expressions.value(item, frame) for item in node.args["pivots"]]
-            whole = self._terms.value("pivot", [relation.whole(self._terms), *parts])
-            relation = blob(self._terms, whole, (), relation.tables)
-            names |= {item.alias.lower() for item in node.args["pivots"] if item.alias}
+        if isinstance(node, exp.Table):
+            relation = self.pivoted(relation, node)
+        names |= {item.alias.lower() for item in node.args.get("pivots") or () if item.alias}
         frame.add(names, relation, hidden=hidden)
         if isinstance(node, exp.Table):
             for name, argument in node.args.items():
@@ -101,7 +99,7 @@ class Sources:
             )
         name = table_name(node)
         parts = name.split(".")
-        cte = frame.ctes.get(name)
+        cte = frame.ctes.get(name) if len(node.parts) == 1 else None
         relation = cte if cte is not None else self._stored(name)
         if node.alias:
             return frozenset({node.alias.lower()}), relation
@@ -127,16 +125,27 @@ class Sources:
         )
         return blob(self._terms, value, (), frozenset())
 
+    def pivoted(self, relation: Relation, node: Any) -> Relation:
+        """A relation under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
+        pivots = node.args.get("pivots") or ()
+        if not pivots:
+            return relation
+        if any(item.find(exp.Query) for item in pivots):
+            raise UnreadableError("a PIVOT over what a query gives")
+        text = [item.sql(comments=False) for item in pivots]
+        whole = self._terms.value("pivot", [relation.whole(self._terms)], *text)
+        return blob(self._terms, whole, (), relation.tables)
+
     def renamed(self, relation: Relation, names: list[str]) -> Relation:
         """A relation whose columns are called otherwise, in their order."""
         old = relation.listed()
-        if relation.missing is not None or len(names) > len(old):
+        if relation.missing is not None or relation.unplaced or len(names) > len(old):
             value = relation.content(self._terms)
             renamed = blob(self._terms, value, names, relation.tables)
             return replace(renamed, rows=relation.rows)
         pairs = [
-            (names[place] if place < len(names) else name, value)
-            for place, (name, value) in enumerate(old)
+            (names[place] if place < len(names) else name, Value(v.deps | relation.order, v.key))
+            for place, (name, v) in enumerate(old)
         ]
         columns, repeated = named(self._terms, pairs)
         return replace(relation, columns=columns, repeated=repeated)

@@ -10,7 +10,7 @@ from ci_bot.worker.impact.differences import Part, differences
 from ci_bot.worker.impact.expressions import UnreadableError
 from ci_bot.worker.impact.facts import Definition, Model, Project
 from ci_bot.worker.impact.model_reading import Reading, Tables, read_definition, reading_of
-from ci_bot.worker.impact.values import ANY, DOUBT, ORDER, ROWS, Atom, Terms
+from ci_bot.worker.impact.values import ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Terms
 
 # Parts beyond these are taken together; a number of so many bits is still quick to work with.
 MOST_PARTS = 500
@@ -202,7 +202,7 @@ class _Step:
             if above is None or not above.any:
                 continue
             shown = self._project.shown(parent)
-            if parent not in read:
+            if parent not in read and ANYWHERE not in read:
                 self._unknown(f"It depends on {shown}, which its query does not read.")
             elif parent in self._model.read_elsewhere:
                 self._unknown(f"Statements around its query name {shown}.")
@@ -241,6 +241,9 @@ class _Step:
         return before != (reach.any, reach.rows, reach.order)
 
     def _bits(self, atom: Atom) -> int:
+        if atom.table == ANYWHERE:
+            found = [self._bits(Atom(parent, DOUBT)) for parent in self._model.parents]
+            return max(found, default=0)
         above = self._reached.get(atom.table)
         if above is None:
             return 0

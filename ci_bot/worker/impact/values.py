@@ -16,6 +16,7 @@ ROWS = "\nrows"  # which rows there are
 ANY = "\nany"  # every column, where they cannot be listed
 ORDER = "\norder"  # which columns there are, and in which order they stand
 DOUBT = "\ndoubt"  # something that cannot be told
+ANYWHERE = "\nanywhere"  # instead of a table: any that the query reads
 
 
 class Atom(NamedTuple):
@@ -74,6 +75,7 @@ class Relation:
         tables: the stored tables that it reads.
         clauses: what the rows are made by, by kind of clause, to say which one differs.
         repeated: all columns with their names, where a name occurs more than once.
+        unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
     """
 
     columns: Mapping[str, Value]
@@ -83,6 +85,7 @@ class Relation:
     tables: frozenset[str] = frozenset()
     clauses: Mapping[str, int] = field(default_factory=dict)
     repeated: tuple[tuple[str, Value], ...] = ()
+    unplaced: bool = False
 
     def listed(self) -> tuple[tuple[str, Value], ...]:
         """The columns by their places."""
@@ -93,11 +96,12 @@ class Relation:
         return self.columns.get(name)
 
     def content(self, terms: Terms) -> Value:
-        """All columns together."""
+        """All columns together, in their order."""
         listed = list(self.columns.values())
         if self.missing is not None:
             listed.append(self.missing(ANY))
-        return terms.value("content", listed)
+        found = terms.value("content", listed)
+        return Value(found.deps | self.order, found.key)
 
     def whole(self, terms: Terms) -> Value:
         """All columns and which rows there are."""

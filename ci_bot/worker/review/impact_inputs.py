@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from ci_bot.contracts.documents.impact import Impact, IndirectModel
-from ci_bot.contracts.documents.plan import ChangeType
+from ci_bot.contracts.documents.plan import ChangeType, Finding
+from ci_bot.contracts.rules import RULES
 from ci_bot.worker.impact.facts import Change, Model, Project
 from ci_bot.worker.impact.telling import MOST_INDIRECT, impact_of
 from ci_bot.worker.plan.describe import change_type
@@ -18,6 +19,8 @@ from ci_bot.worker.review.impact_definitions import deciding, definition_of, rea
 from ci_bot.worker.rules.sql.columns import known_types
 from ci_bot.worker.rules.sql.queries import plain
 from ci_bot.worker.words.names import Names
+
+_SAME_RESULT = RULES["same-result"].id
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,18 @@ class ChangedModels:
             whose star now stands for other columns; that one only follows what it reads.
         kinds: how those differ that do.
         removed: those that are gone.
+        same_result: what people call those whose edit is proved to change no result.
     """
 
     after: Mapping[str, Any]
     before: Mapping[str, Any]
     kinds: Mapping[str, ChangeType]
     removed: Sequence[str] = ()
+    same_result: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, planned: Planned) -> ChangedModels:
-        """Those of a plan."""
+    def of(cls, planned: Planned, findings: Iterable[Finding]) -> ChangedModels:
+        """Those of a plan, on which the rules on changes found `findings`."""
         diff = planned.plan.context_diff
         after = {s.name: s.node for s in planned.snapshots.values() if s.is_model}
         kinds = {s.name: change_type(planned, s) for s in planned.changed if s.is_model}
@@ -52,6 +57,7 @@ class ChangedModels:
             },
             kinds=kinds,
             removed=[str(info.name) for info in diff.removed_snapshots.values()],
+            same_result=frozenset(f.model for f in findings if f.model and f.rule == _SAME_RESULT),
         )
 
 
@@ -59,15 +65,20 @@ def _is_edited(new: Any, old: Any) -> bool:
     return bool(new.node.data_hash != old.node.data_hash)
 
 
-def column_impact(planned: Planned | None, names: Names) -> Impact:
+def column_impact(
+    planned: Planned | None, names: Names, findings: Iterable[Finding] = ()
+) -> Impact:
     """What depends on each column that the plan changes; empty without a plan.
 
     A review does not end because of it: where it cannot be computed, every indirect model is
     `unknown`.
+
+    Args:
+        findings: Of the rules on changes, which may have proved that an edit changes no result.
     """
     if planned is None:
         return Impact()
-    changed = ChangedModels.of(planned)
+    changed = ChangedModels.of(planned, findings)
     try:
         return impact_of(project_of(changed, names))
     except Exception as error:  # the project's own code is rendered in here, and may raise anything
@@ -94,6 +105,7 @@ class _Reader:
         self._before = changed.before
         self._kinds = changed.kinds
         self._removed = changed.removed
+        self._same_result = changed.same_result
         self._readers: dict[str, list[str]] = {}
         for name, node in self._nodes.items():
             for parent in node.depends_on:
@@ -164,6 +176,7 @@ class _Reader:
             columns_before=_names_of(before),
             columns_after=_names_of(node) if before is not None else None,
             changed={} if before is None else dict(changed_columns(before, node)),
+            same_result=self._names.of(name) in self._same_result,
             beside_query=None if before is None else beside_query(before, node),
             deciding=deciding(node),
             read_elsewhere=frozenset(read_elsewhere(node)),

@@ -107,7 +107,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             names=names,
         )
     with clock.phase("impact"):
-        impact = column_impact(planned, names)
+        impact = column_impact(planned, names, found)
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
     return ReviewFacts(

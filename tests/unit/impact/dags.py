@@ -5,47 +5,25 @@ All that they compute is determined by their sources: whole numbers, total order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
-NUMBER, TEXT = "number", "text"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A source or a model: its columns with what they hold, and its query where it has one."""
-
-    name: str
-    columns: dict[str, str]
-    query: str = ""
-
-
-SOURCES = (
-    Table("s.one", {"id": NUMBER, "kind": NUMBER, "amount": NUMBER, "label": TEXT}),
-    Table("s.two", {"id": NUMBER, "one_id": NUMBER, "kind": NUMBER, "weight": NUMBER}),
-    Table("s.three", {"kind": NUMBER, "label": TEXT, "rank": NUMBER}),
-)
+from tests.unit.impact.parts import NUMBER, SOURCES, Parts, Table
+from tests.unit.impact.rare import RARE
 
 
 def dag(random: Random) -> list[Table]:
     """Three to six models over the sources, each reading what stands before it."""
     tables = list(SOURCES)
     for number in range(random.randint(3, 6)):
-        query, columns = _Query(random, tables).write()
+        query, columns = Query(random, tables).write()
         tables.append(Table(f"m.model_{number}", columns, query))
     return tables
 
 
-class _Query:
+class Query(Parts):
     """Writes one query over `tables`."""
-
-    def __init__(self, random: Random, tables: Sequence[Table]) -> None:
-        self.random = random
-        # The newest are read most, so that chains get long.
-        self.tables = [*tables, *tables[-3:]]
-        self._count = 0
 
     def write(self) -> tuple[str, dict[str, str]]:
         kinds: list[tuple[int, Callable[[], tuple[str, dict[str, str]]]]] = [
@@ -64,93 +42,10 @@ class _Query:
             (1, self.exploded),
             (1, self.recursive),
             (1, self.using),
+            *((1, partial(kind, self)) for kind in RARE),
         ]
         weights = [weight for weight, _ in kinds]
         return self.random.choices([kind for _, kind in kinds], weights)[0]()
-
-    # The parts of a query.
-
-    def table(self) -> Table:
-        return self.random.choice(self.tables)
-
-    def alias(self) -> str:
-        self._count += 1
-        return f"t{self._count}"
-
-    def column(self, table: Table, kind: str | None = None) -> str | None:
-        names = [name for name, holds in table.columns.items() if kind in (None, holds)]
-        return self.random.choice(names) if names else None
-
-    def number(self, *sources: tuple[str, Table]) -> str:
-        """An expression over the columns of sources, by alias."""
-        names = [
-            f"{alias}.{name}"
-            for alias, table in sources
-            for name, holds in table.columns.items()
-            if holds == NUMBER
-        ]
-        texts = [
-            f"{alias}.{name}"
-            for alias, table in sources
-            for name, holds in table.columns.items()
-            if holds == TEXT
-        ]
-        if not names:
-            return str(self.random.randint(0, 5))
-        one, two = self.random.choice(names), self.random.choice(names)
-        forms = [
-            one,
-            one,
-            f"{one} + {two}",
-            f"{one} - {self.random.randint(1, 3)}",
-            f"CASE WHEN {one} > {self.random.randint(0, 4)} THEN {two} ELSE 0 END",
-            f"COALESCE({one}, {two})",
-            f"GREATEST({one}, {two})",
-            f"CAST({one} AS BIGINT)",
-        ]
-        if texts:
-            forms.append(f"LENGTH({self.random.choice(texts)})")
-        return self.random.choice(forms)
-
-    def fresh(self, base: str, taken: Iterable[str]) -> str:
-        """A column name that is not taken."""
-        names = set(taken)
-        return next(name for n in count() if (name := f"{base}_{n}") not in names)
-
-    def condition(self, *sources: tuple[str, Table]) -> str:
-        left = self.number(*sources)
-        forms = [
-            f"{left} > {self.random.randint(-1, 4)}",
-            f"{left} IS NOT NULL",
-            f"{left} % 2 = {self.random.randint(0, 1)}",
-            f"{left} IN (1, 2, 3)",
-            f"NOT {left} = {self.random.randint(0, 3)}",
-            f"{left} BETWEEN 0 AND {self.random.randint(1, 5)}",
-        ]
-        return self.random.choice(forms)
-
-    def items(self, *sources: tuple[str, Table], most: int = 4) -> tuple[str, dict[str, str]]:
-        """Projections, with what their columns hold."""
-        columns: dict[str, str] = {}
-        written: list[str] = []
-        for _ in range(self.random.randint(1, most)):
-            alias, table = self.random.choice(sources)
-            name = self.column(table)
-            if name is not None and self.random.random() < 0.6:
-                if name in columns:
-                    continue
-                columns[name] = table.columns[name]
-                written.append(f"{alias}.{name}")
-            else:
-                name = self.fresh("c", [n for _, t in sources for n in t.columns] + [*columns])
-                columns[name] = NUMBER
-                written.append(f"{self.number(*sources)} AS {name}")
-        return ", ".join(written), columns
-
-    def maybe_where(self, *sources: tuple[str, Table]) -> str:
-        return f" WHERE {self.condition(*sources)}" if self.random.random() < 0.5 else ""
-
-    # The kinds of query.
 
     def plain(self) -> tuple[str, dict[str, str]]:
         table, alias = self.table(), self.alias()
@@ -247,9 +142,9 @@ class _Query:
         return f" {kind} ".join(parts), {"x": NUMBER, "y": NUMBER}
 
     def with_ctes(self) -> tuple[str, dict[str, str]]:
-        first, columns = _Query(self.random, self.tables).write()
+        first, columns = Query(self.random, self.tables).write()
         cte = Table("part", columns)
-        other = _Query(self.random, [*self.tables, cte, cte, cte, cte, cte, cte])
+        other = Query(self.random, [*self.tables, cte, cte, cte, cte, cte, cte])
         second, found = other.write()
         while second.startswith("WITH"):
             second, found = other.write()
@@ -334,11 +229,10 @@ class _Query:
     def limited(self) -> tuple[str, dict[str, str]]:
         table, alias = self.table(), self.alias()
         # All columns in the order: what is cut off is then the same, whatever ties there are.
-        order = ", ".join(f"{alias}.{name}" for name in table.columns)
         items, columns = self.items((alias, table))
-        count = self.random.randint(1, 6)
         return (
-            f"SELECT {items} FROM {table.name} AS {alias} ORDER BY {order} LIMIT {count}",
+            f"SELECT {items} FROM {table.name} AS {alias} "
+            f"ORDER BY {self.order(alias, table)} LIMIT {self.random.randint(1, 6)}",
             columns,
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from tests.unit.impact.dags import NUMBER, SOURCES, Table
+from tests.unit.impact.parts import NUMBER, SOURCES, Table
 
 Rows = list[tuple[Any, ...]]
 ROWS_EACH = 9
@@ -52,6 +52,17 @@ class Warehouse:
                 if table.query
             )
         )
+
+    def rebuild(self, tables: Iterable[Table]) -> list[str]:
+        """Builds models anew; those that cannot be built any more are gone, and returned."""
+        failed = []
+        for table in tables:
+            try:
+                self.build([table])
+            except duckdb.Error:
+                self._connection.execute(f"DROP TABLE IF EXISTS {table.name}")
+                failed.append(table.name)
+        return failed
 
     def content(self, tables: Iterable[Table]) -> dict[str, tuple[list[str], Rows]]:
         """Column names and rows of each model."""

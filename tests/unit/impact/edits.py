@@ -121,6 +121,32 @@ def _projection(tree: Any, random: Random) -> bool:
     return True
 
 
+def _order(tree: Any, random: Random) -> bool:
+    """Two columns change places."""
+    items = _outermost(tree).expressions
+    if len(items) < 2:
+        return False
+    one, other = random.sample(range(len(items)), 2)
+    items[one], items[other] = items[other], items[one]
+    return True
+
+
+def _name(tree: Any, random: Random) -> bool:
+    """A column is called otherwise."""
+    items = _outermost(tree).expressions
+    place = random.randrange(len(items))
+    if not items[place].output_name:
+        return False
+    items[place] = exp.alias_(items[place].unalias(), "other_name")
+    return True
+
+
+def _outermost(tree: Any) -> Any:
+    while isinstance(tree, exp.SetOperation):
+        tree = tree.this
+    return tree
+
+
 def _table(tree: Any, random: Random) -> bool:
     node = _chosen(tree, random, exp.Table)
     names = ["one", "two", "three"]
@@ -193,6 +219,8 @@ _EDITS: list[Callable[[Any, Random], bool]] = [
     _union,
     _aggregate,
     _projection,
+    _order,
+    _name,
     _table,
     _swapped_sources,
     _swapped_sources,

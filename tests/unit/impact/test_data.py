@@ -16,8 +16,9 @@ from sqlglot.optimizer.qualify import qualify
 from ci_bot.worker.impact.facts import Definition, Model, Project
 from ci_bot.worker.impact.spreading import Spread, spread
 from tests.oracle.fuzzing import FULL
-from tests.unit.impact.dags import NUMBER, SOURCES, Table, dag
+from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Rows, Warehouse, bag, source_rows, value
+from tests.unit.impact.parts import NUMBER, SOURCES, Table
 
 DAGS, CHANGES = (5_000, 6) if FULL else (200, 3)
 
@@ -115,7 +116,7 @@ def missed(
     for name, (columns, old) in before.items():
         reach, new = found.reached[name], after[name][1]
         totals["unknown"] += bool(reach.any & found.parts.uncertain)
-        reached = [column for column in columns if reach.columns.get(column)]
+        reached = [column for column in columns if reach.of(column)]
         untouched = [column for column in columns if column not in reached]
         others_differ = bag(columns, old, untouched) != bag(columns, new, untouched)
         if reach.rows:

@@ -12,9 +12,10 @@ from sqlglot import exp
 from ci_bot.worker.impact.differences import Part, differences
 from ci_bot.worker.impact.facts import Definition, Model
 from tests.oracle.fuzzing import FULL
-from tests.unit.impact.dags import SOURCES, dag
+from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Warehouse, bag, source_rows
 from tests.unit.impact.edits import edited, reworded
+from tests.unit.impact.parts import SOURCES
 from tests.unit.impact.test_data import known_types, tree
 
 EDITS = 20_000 if FULL else 600

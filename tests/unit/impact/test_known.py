@@ -13,7 +13,7 @@ import sqlglot
 
 from ci_bot.worker.impact.facts import Definition, Model, Project
 from ci_bot.worker.impact.spreading import spread
-from tests.unit.impact.dags import SOURCES
+from tests.unit.impact.parts import SOURCES
 
 MODELS = 1_000
 ROWS = "rows"
