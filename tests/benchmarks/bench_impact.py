@@ -40,7 +40,7 @@ def request_for(home: Path, base: Shop, head: Shop) -> ReviewRequest:
             scratch_dir=str(home / "scratch"),
         ),
         owner=Owner(name="bench"),
-        environment="pr_1",  # type: ignore[arg-type]  # a validator makes a name of it
+        environment="pr_1",
         baseline="base-branch",
         base_repository=str(base.project),
         base_projects=[str(base.project)],

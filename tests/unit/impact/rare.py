@@ -99,8 +99,8 @@ def bags(w: Parts) -> Made:
 def first_of_each(w: Parts) -> Made:
     t, a, x, y, z = _one(w)
     return (
-        f"SELECT DISTINCT ON ({x}) {y} AS one, {z} AS two FROM {t.name} AS {a} "
-        f"ORDER BY {x}, {w.order(a, t)}",
+        f"SELECT DISTINCT ON ({x} + 0) {y} AS one, {z} AS two FROM {t.name} AS {a} "
+        f"ORDER BY {x} + 0, {w.order(a, t)}",
         {"one": NUMBER, "two": NUMBER},
     )
 
@@ -201,19 +201,19 @@ def rows_of_an_aggregate(w: Parts) -> Made:
 
 def own_aliases(w: Parts) -> Made:
     t, a, x, y, z = _one(w)
-    number = next((name for name, holds in t.columns.items() if holds == NUMBER), None)
+    u, v = w.fresh("own_u", t.columns), w.fresh("own_v", t.columns)
     forms = [
-        f"SELECT {x} AS own_u, own_u + {y} AS own_v FROM {t.name} AS {a} WHERE own_u > 1",
-        f"SELECT {x} AS own_u, COUNT(*) AS own_v FROM {t.name} AS {a} GROUP BY own_u "
+        f"SELECT {x} AS {u}, {u} + {y} AS {v} FROM {t.name} AS {a} WHERE {u} > 1",
+        f"SELECT {x} AS {u}, COUNT(*) AS {v} FROM {t.name} AS {a} GROUP BY {u} "
         f"HAVING MAX({y}) > 1",
-        f"SELECT {x} AS own_u, {y} AS own_v FROM {t.name} AS {a} "
-        f"QUALIFY RANK() OVER (PARTITION BY own_u ORDER BY {z}) = 1",
+        f"SELECT {x} AS {u}, {y} AS {v} FROM {t.name} AS {a} "
+        f"QUALIFY RANK() OVER (PARTITION BY {u} ORDER BY {z}) = 1",
     ]
-    if number is not None:  # the table's column hides the alias
-        forms.append(f"SELECT {x} AS {number}, {number} + 1 AS own_v FROM {t.name} AS {a}")
-    query = w.random.choice(forms)
-    name = "own_u" if " own_u" in query else number or ""
-    return query, {name: NUMBER, "own_v": NUMBER}
+    number = next((name for name, holds in t.columns.items() if holds == NUMBER), None)
+    if number is not None and w.random.random() < 0.3:  # the table's column hides the alias
+        query = f"SELECT {x} AS {number}, {number} + 1 AS {v} FROM {t.name} AS {a}"
+        return query, {number: NUMBER, v: NUMBER}
+    return w.random.choice(forms), {u: NUMBER, v: NUMBER}
 
 
 def odd_names(w: Parts) -> Made:

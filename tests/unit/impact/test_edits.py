@@ -18,7 +18,7 @@ from tests.unit.impact.edits import edited, reworded
 from tests.unit.impact.parts import SOURCES
 from tests.unit.impact.test_data import known_types, tree
 
-EDITS = 20_000 if FULL else 600
+EDITS = 10_000 if FULL else 400
 KNOWN = known_types(list(SOURCES))
 
 

@@ -16,7 +16,7 @@ from tests.unit.rendering.evil import TEXTS
 
 def part(column: str | None, *reached: ReachedModel, **more: object) -> ChangedPart:
     values = {"model": "stg.orders", "column": column, "how": "computed", "reached": list(reached)}
-    return ChangedPart(**values | more)  # type: ignore[arg-type]
+    return ChangedPart(**values | more)
 
 
 REVENUE = ReachedModel(model="mart.revenue", columns=["total"], rows=False)
