@@ -128,5 +128,35 @@ def test_impact__of_a_dropped_column__goes_through_a_star(shop: Shop, tmp_path: 
     assert answers(found)["shop.revenue"] == "no"
 
 
+MACRO = """
+from sqlmesh import macro
+
+@macro()
+def only_late(evaluator):
+    start = evaluator.locals.get("start_ds", "1970-01-01")
+    return "segment = 'trade'" if start > "2020-01-01" else "TRUE"
+"""
+
+
+def test_impact__on_a_macro_that_asks_for_the_time__takes_every_name_in_its_code(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """While a project is loaded there is no such time, and the macro writes no filter."""
+    shop.write("macros/late.py", MACRO)
+    shop.write(
+        "models/late.sql",
+        "MODEL (name shop.late, kind FULL);\n\n"
+        "SELECT c.customer_id::INT AS customer_id FROM shop.customers AS c WHERE @only_late()\n",
+    )
+    run_prod(shop, "2024-01-11")
+    shop.edit("seeds/customers.csv", "Grace,trade", "Grace,retail")
+
+    found = impact(shop, tmp_path)
+
+    (part,) = [part for part in found.changed if part.column == "segment"]
+    assert ("shop.late", True) in {(r.model, r.rows) for r in part.reached}
+    assert answers(found)["shop.buyers"] == "no"
+
+
 def test_impact__without_a_plan_is_empty() -> None:
     assert column_impact(None, Names(None, None)) == Impact()

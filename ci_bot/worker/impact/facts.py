@@ -23,7 +23,8 @@ class Definition:
         written: the tree of the file, with macros; None where it is Jinja or a macro as a whole.
         has_star: the file has a star, so the rendering shows only columns that still exist.
         hides: the rendering may have folded something away that depends on times or conditions.
-        text: the file's text, for the names in it, where it hides and `written` is None.
+        text: the file's text with its macros', for the names in it, where it hides and `written`
+            is None, or a macro may bring other names when the model runs.
         opaque: why the query cannot be read, as a sentence.
     """
 

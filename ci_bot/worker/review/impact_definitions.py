@@ -43,13 +43,19 @@ def definition_of(node: Any) -> Definition:
         written=written if is_tree else None,
         has_star="*" in text and (not is_tree or _has_star(written)),
         hides=hides,
-        text=f"{text}\n{code}" if hides and not is_tree else None,
+        text=f"{text}\n{code}" if hides and not (is_tree and _is_plain(code)) else None,
     )
+
+
+def _is_plain(code: str) -> bool:
+    """Whether macros only write down what they are given, which the tree of the file shows."""
+    return OF_THE_RUN.search(code) is None
 
 
 def _code(node: Any) -> str:
     """The code of the macros that a query can call."""
-    return "\n".join(item.payload for item in node.python_env.values() if item.payload)
+    called = [item.payload for item in node.python_env.values() if item.payload]
+    return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
 
 
 def _has_star(query: Any) -> bool:

@@ -43,7 +43,7 @@ def _number(tree: Any, random: Random) -> bool:
 def _column(tree: Any, random: Random) -> bool:
     """Another column of the same query, perhaps of another source."""
     node, other = _chosen(tree, random, exp.Column), _chosen(tree, random, exp.Column)
-    if node is None or node == other or isinstance(node.parent, exp.Star):
+    if node is None or node == other or node.find_ancestor(exp.Star):
         return False
     node.replace(other.copy())
     return True
@@ -159,7 +159,7 @@ def _table(tree: Any, random: Random) -> bool:
 
 def _swapped_sources(tree: Any, random: Random) -> bool:
     """Two columns change places: what a self-join is easily wrong about."""
-    found = list(tree.find_all(exp.Column))
+    found = [node for node in tree.find_all(exp.Column) if not node.find_ancestor(exp.Star)]
     if len(found) < 2:
         return False
     one, two = random.sample(found, 2)

@@ -192,7 +192,7 @@ def rows_of_an_aggregate(w: Parts) -> Made:
     forms = [
         f"SELECT UNNEST(LIST({x} ORDER BY {w.order(a, t)})) AS made FROM {t.name} AS {a}",
         f"SELECT MAX({x}) AS made FROM {t.name} AS {a} WHERE {y} > 0 HAVING COUNT({z}) > 3",
-        f"SELECT DISTINCT MAX({x}) AS made FROM {t.name} AS {a} GROUP BY {y}",
+        f"SELECT DISTINCT MAX({x}) AS made FROM {t.name} AS {a} GROUP BY {y} + 0",
         f"SELECT MAX({x}) AS made FROM {t.name} AS {a} LIMIT (SELECT COUNT({y}) FROM {t.name} "
         f"AS {a})",
     ]
@@ -204,8 +204,7 @@ def own_aliases(w: Parts) -> Made:
     u, v = w.fresh("own_u", t.columns), w.fresh("own_v", t.columns)
     forms = [
         f"SELECT {x} AS {u}, {u} + {y} AS {v} FROM {t.name} AS {a} WHERE {u} > 1",
-        f"SELECT {x} AS {u}, COUNT(*) AS {v} FROM {t.name} AS {a} GROUP BY {u} "
-        f"HAVING MAX({y}) > 1",
+        f"SELECT {x} AS {u}, COUNT(*) AS {v} FROM {t.name} AS {a} GROUP BY {u} HAVING MAX({y}) > 1",
         f"SELECT {x} AS {u}, {y} AS {v} FROM {t.name} AS {a} "
         f"QUALIFY RANK() OVER (PARTITION BY {u} ORDER BY {z}) = 1",
     ]

@@ -66,13 +66,17 @@ def spread_of(
     return spread(Project(tuple(models), columns=columns))
 
 
-def missed(found: Spread, before: Contents, after: Contents, totals: Counter[str]) -> list[str]:
+def missed(
+    found: Spread, new: list[Table], before: Contents, after: Contents, totals: Counter[str]
+) -> list[str]:
     """What differs and was not predicted."""
     bad = []
+    queries = {table.name: table.query for table in new}
     for name, reach in found.reached.items():
         if name not in after:  # it cannot be built any more
             totals["broken"] += 1
-            if not reach.any:
+            read = [other for other in found.reached if f"{other} " in f"{queries[name]} "]
+            if not reach.any and all(other in after for other in read):
                 bad.append(f"{name} cannot be built")
             continue
         (listed, old), (other, new) = before[name], after[name]
@@ -86,7 +90,8 @@ def missed(found: Spread, before: Contents, after: Contents, totals: Counter[str
         totals["columns kept"] += len(kept)
         if bag(listed, old, kept) != bag(other, new, kept):
             bad.append(f"{name}: all of {kept} were to stay")
-        totals["models not reached that differ"] += not reach.any and (listed, old) != (other, new)
+        if not reach.any and listed != other:
+            bad.append(f"{name}: its columns were to stay")
     return bad
 
 
@@ -109,7 +114,7 @@ def tried(random: Random, warehouse: Warehouse, totals: Counter[str]) -> None:
     totals["edits"] += 1
     for how in (True, False):
         found = spread_of(old, new, place, (before, after), how)
-        bad = missed(found, before, after, totals)
+        bad = missed(found, new, before, after, totals)
         text = "\n".join(f"{table.name}: {table.query}" for table in old)
         assert not bad, f"{bad} of {old[place].name} as {query}, qualified: {how}\n{text}"
 
@@ -125,7 +130,6 @@ def test_impact__of_an_edit__misses_nothing_that_differs() -> None:
     print(f"\n{dict(sorted(totals.items()))}")
     # Edits of all kinds were tried, and not everything was predicted.
     assert totals["broken"] > 0
-    assert totals["models not reached that differ"] == 0
     assert totals["edits"] > DAGS / 3
     assert totals["models reached"] < totals["models"]
     assert totals["columns kept"] > DAGS / 2

@@ -62,8 +62,8 @@ def test_comment__says_what_each_change_reaches() -> None:
     reached = "`mart.revenue` (`total`), `mart.paid` (rows)"
     assert f"| `stg.orders`: `amount`, `tax` | computed otherwise | {reached} |" in text
     assert "| `stg.orders` | other rows | `mart.paid` (rows) |" in text
-    assert "| `stg.orders`: `note` | computed otherwise | nothing |" in text
-    assert "| `mart.scores` | cannot be known | nothing |" in text
+    assert "| `stg.orders`: `note` | computed otherwise | nothing below it |" in text
+    assert "| `mart.scores` | cannot be known | nothing below it |" in text
 
 
 def test_comment__counts_what_is_not_listed() -> None:
