@@ -21,7 +21,6 @@ from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.decision import BotFacts, judge
 from ci_bot.bot.worker_calls.review.reviewing import Commits, ReviewOptions, unplanned_facts
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.impact import ChangedPart, Impact, IndirectModel, ReachedModel
 from ci_bot.contracts.documents.plan import (
     ColumnChange,
     Cost,
@@ -39,6 +38,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.lineage.impact import ChangedPart, Impact, IndirectModel, ReachedModel
 from ci_bot.contracts.messages import Owner
 from tests.factories import (
     DIFF,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.contracts.documents.impact import Impact
 from ci_bot.contracts.documents.plan_identity import PlanFlags
+from ci_bot.contracts.lineage.impact import Impact
 from ci_bot.worker.plan import planning
 from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.review.impact_inputs import column_impact

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.comment.carry import carried
 from ci_bot.bot.comment.context import Carried, CommentContext, Rendered
+from ci_bot.bot.comment.parts.carry import carried
 from ci_bot.bot.comment.report import ReviewSource
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky

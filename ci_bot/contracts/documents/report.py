@@ -21,7 +21,6 @@ from ci_bot.contracts.base import (
     Verbatim,
     Versions,
 )
-from ci_bot.contracts.documents.impact import Impact
 from ci_bot.contracts.documents.plan import (
     Backfill,
     Change,
@@ -39,6 +38,7 @@ from ci_bot.contracts.documents.plan import (
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.policy import PolicyUsed, Weighed
+from ci_bot.contracts.lineage.impact import Impact
 from ci_bot.contracts.policy.scopes import ScopedModels
 
 Baseline = Literal["state", "base-branch", "empty"]

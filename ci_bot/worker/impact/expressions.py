@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from ci_bot.worker.impact.frames import Frame
-from ci_bot.worker.impact.values import Relation, Terms, Value
+from ci_bot.worker.impact.frames import NameScope
+from ci_bot.worker.impact.values import Rowset, Terms, Traced
 
-ReadQuery = Callable[[Any, Frame], Relation]
+ReadQuery = Callable[[Any, NameScope], Rowset]
 
 _SWAPPED = {exp.GT: "LT", exp.GTE: "LTE"}
 _BOTH_SIDES = frozenset({exp.LT, exp.LTE})
@@ -26,7 +26,7 @@ class UnreadableError(Exception):
     """A query of a kind that is not read here."""
 
 
-def _by_key(value: Value) -> int:
+def _by_key(value: Traced) -> int:
     return value.key
 
 
@@ -37,16 +37,16 @@ class Expressions:
         self.terms = terms
         self._read_query = read_query
 
-    def value(self, node: Any, frame: Frame) -> Value:  # noqa: PLR0911 - one line for each kind
+    def value(self, node: Any, frame: NameScope) -> Traced:  # noqa: PLR0911 - one line for each kind
         """The value of `node`, with the names of `frame`."""
         if isinstance(node, exp.Column):
             return self._column(node, frame)
         if isinstance(node, exp.Alias | exp.Paren):
             return self.value(node.this, frame)
         if isinstance(node, exp.Literal):
-            return Value(0, self.terms.key("literal", node.is_string, node.this))
+            return Traced(0, self.terms.key("literal", node.is_string, node.this))
         if isinstance(node, exp.Identifier):
-            return Value(0, self.terms.key("name", node.name.lower()))
+            return Traced(0, self.terms.key("name", node.name.lower()))
         if isinstance(node, exp.Query):
             return self._subquery(node, frame)
         if isinstance(node, exp.Star):
@@ -54,7 +54,7 @@ class Expressions:
         if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
             return self.terms.value("exists", [self._read_query(node.this, frame).rows])
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
-            return Value(0, self.terms.key("count of rows"))
+            return Traced(0, self.terms.key("count of rows"))
         if isinstance(node, exp.Lambda):
             bound = frozenset(name.name.lower() for name in node.expressions)
             return self._node(node, frame.inner(bound=bound))
@@ -66,7 +66,7 @@ class Expressions:
             return frame.resolve([node.name.lower()])
         return self._generic(node, frame)
 
-    def _generic(self, node: Any, frame: Frame) -> Value:
+    def _generic(self, node: Any, frame: NameScope) -> Traced:
         kind = type(node)
         if kind in _SWAPPED:
             sides = [node.expression, node.this]
@@ -83,7 +83,7 @@ class Expressions:
             return self.terms.value("named window", [found, frame.windows])
         return found
 
-    def _node(self, node: Any, frame: Frame) -> Value:
+    def _node(self, node: Any, frame: NameScope) -> Traced:
         """A node by all of its arguments, each with its name."""
         deps = 0
         parts: list[Any] = [type(node).__name__]
@@ -97,20 +97,20 @@ class Expressions:
             for value in values:
                 deps |= value.deps
             parts.append((name, *(value.key for value in values)))
-        return Value(deps, self.terms.key(*parts))
+        return Traced(deps, self.terms.key(*parts))
 
-    def _argument(self, item: Any, frame: Frame) -> Value:
+    def _argument(self, item: Any, frame: NameScope) -> Traced:
         if isinstance(item, exp.Expr):
             return self.value(item, frame)
-        return Value(0, self.terms.key("text", str(item)))
+        return Traced(0, self.terms.key("text", str(item)))
 
-    def _column(self, node: Any, frame: Frame) -> Value:
+    def _column(self, node: Any, frame: NameScope) -> Traced:
         parts = [part.name.lower() for part in node.parts]
         if isinstance(node.this, exp.Star):
             return frame.resolve(parts[:-1])
         return frame.resolve(parts)
 
-    def _subquery(self, node: Any, frame: Frame) -> Value:
+    def _subquery(self, node: Any, frame: NameScope) -> Traced:
         return self.terms.value("query", [self._read_query(node, frame).whole(self.terms)])
 
 

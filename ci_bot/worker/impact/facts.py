@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ci_bot.contracts.documents.impact import HowChanged
+from ci_bot.contracts.lineage.impact import HowChanged
 
 # `added` and `removed` only where a model reads it that was not edited for that.
-Change = Literal["added", "removed", "direct", "indirect"]
+ModelChange = Literal["added", "removed", "direct", "indirect"]
 # Tables by their name as `table_name` writes it, with their columns in order; None: not known.
-Columns = Mapping[str, tuple[str, ...] | None]
+KnownColumns = Mapping[str, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Model:
 
     name: str
     parents: tuple[str, ...] = ()
-    change: Change | None = None
+    change: ModelChange | None = None
     after: Callable[[], Definition] | None = None
     before: Callable[[], Definition] | None = None
     columns_before: tuple[str, ...] | None = None
@@ -71,7 +71,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Project:
+class ChangedProject:
     """The models that the analysis looks at, every one after those that it reads.
 
     Attributes:
@@ -81,5 +81,5 @@ class Project:
     """
 
     models: tuple[Model, ...]
-    columns: Columns = field(default_factory=dict)
+    columns: KnownColumns = field(default_factory=dict)
     shown: Callable[[str], str] = str

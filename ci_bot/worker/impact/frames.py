@@ -6,33 +6,33 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ci_bot.worker.impact.values import ANYWHERE, DOUBT, Relation, Terms, Value
+from ci_bot.worker.impact.values import ANYWHERE, DOUBT, Rowset, Terms, Traced
 
 
 @dataclass(frozen=True)
-class Source:
+class FromEntry:
     """One entry of FROM: a relation, and the names by which columns can be qualified."""
 
     names: frozenset[str]
-    relation: Relation
+    relation: Rowset
     label: int  # which entry it is: the tables that it reads, and the how manieth of those
     hidden: bool = False  # of a semi or anti join: no star shows it
 
-    def column(self, name: str, terms: Terms) -> Value | None:
+    def column(self, name: str, terms: Terms) -> Traced | None:
         found = self.relation.column(name)
         return None if found is None else self.of(found, terms)
 
-    def unlisted(self, name: str, terms: Terms) -> Value | None:
+    def unlisted(self, name: str, terms: Terms) -> Traced | None:
         missing = self.relation.missing
         return None if missing is None else self.of(missing(name), terms)
 
-    def of(self, value: Value, terms: Terms) -> Value:
+    def of(self, value: Traced, terms: Terms) -> Traced:
         """A value of this entry and of no other, even of the same table."""
-        return Value(value.deps, terms.key("at", self.label, value.key))
+        return Traced(value.deps, terms.key("at", self.label, value.key))
 
 
 @dataclass
-class Frame:
+class NameScope:
     """The names that an expression of one SELECT can use.
 
     Attributes:
@@ -48,13 +48,13 @@ class Frame:
 
     terms: Terms
     strict: bool
-    outer: Frame | None = None
-    sources: list[Source] = field(default_factory=list)
-    aliases: dict[str, Value] = field(default_factory=dict)
+    outer: NameScope | None = None
+    sources: list[FromEntry] = field(default_factory=list)
+    aliases: dict[str, Traced] = field(default_factory=dict)
     merged: set[str] = field(default_factory=set)
     bound: frozenset[str] = frozenset()
-    ctes: Mapping[str, Relation] = field(default_factory=dict)
-    windows: Value | None = None
+    ctes: Mapping[str, Rowset] = field(default_factory=dict)
+    windows: Traced | None = None
     mixed: bool = False
     behind: bool = False
     _depth: int = field(init=False)  # a source of this query is none of the one around it
@@ -64,26 +64,26 @@ class Frame:
         self._depth = 0 if self.outer is None else self.outer._depth + 1
 
     def inner(
-        self, *, bound: frozenset[str] = frozenset(), ctes: Mapping[str, Relation] | None = None
-    ) -> Frame:
+        self, *, bound: frozenset[str] = frozenset(), ctes: Mapping[str, Rowset] | None = None
+    ) -> NameScope:
         """A frame inside of this one, with the parameters of a lambda or with more CTEs."""
         known = self.ctes if ctes is None else ctes
-        return Frame(self.terms, self.strict, outer=self, bound=bound, ctes=known)
+        return NameScope(self.terms, self.strict, outer=self, bound=bound, ctes=known)
 
-    def beside(self) -> Frame:
+    def beside(self) -> NameScope:
         """A frame without the sources of this one, for a subquery in FROM."""
-        return Frame(self.terms, self.strict, outer=self.outer, ctes=self.ctes)
+        return NameScope(self.terms, self.strict, outer=self.outer, ctes=self.ctes)
 
-    def add(self, names: frozenset[str], relation: Relation, *, hidden: bool = False) -> Source:
+    def add(self, names: frozenset[str], relation: Rowset, *, hidden: bool = False) -> FromEntry:
         """One more entry of FROM."""
         self._labels[relation.tables] += 1
         occurrence = self._labels[relation.tables]
         label = self.terms.key("source", self._depth, relation.tables, occurrence)
-        source = Source(names, relation, label, hidden)
+        source = FromEntry(names, relation, label, hidden)
         self.sources.append(source)
         return source
 
-    def resolve(self, parts: Sequence[str]) -> Value:
+    def resolve(self, parts: Sequence[str]) -> Traced:
         """The value behind a name such as `amount`, `o.amount`, `shop.orders.amount` or `o.a.b`."""
         for place in range(len(parts) - 1, -1, -1):  # behind the column there are fields of it
             found = self._column(parts[:place], parts[place])
@@ -92,20 +92,20 @@ class Frame:
                 return self.terms.value("field", [found], *fields) if fields else found
         # A part of a dialect's syntax, perhaps, or a name that another table was to give.
         deps = self.terms.atom(ANYWHERE, DOUBT) if self.strict else 0
-        return Value(deps, self.terms.key("name", *parts))
+        return Traced(deps, self.terms.key("name", *parts))
 
-    def _column(self, qualifiers: Sequence[str], name: str) -> Value | None:
+    def _column(self, qualifiers: Sequence[str], name: str) -> Traced | None:
         if not qualifiers:
             return self._plain(name)
         source = self._source(".".join(qualifiers))
         return None if source is None else self._in(source, name)
 
-    def _in(self, source: Source, name: str) -> Value | None:
+    def _in(self, source: FromEntry, name: str) -> Traced | None:
         found = source.column(name, self.terms)
         return found if found is not None else source.unlisted(name, self.terms)
 
-    def _source(self, qualifier: str) -> Source | None:
-        frame: Frame | None = self
+    def _source(self, qualifier: str) -> FromEntry | None:
+        frame: NameScope | None = self
         while frame is not None:
             for source in frame.sources:
                 if qualifier in source.names:
@@ -113,10 +113,10 @@ class Frame:
             frame = frame.outer
         return None
 
-    def _plain(self, name: str) -> Value | None:
+    def _plain(self, name: str) -> Traced | None:
         """A name without a qualifier: a column, else an alias, else one of an outer query's."""
         if name in self.bound:
-            return Value(0, self.terms.key("bound", name))
+            return Traced(0, self.terms.key("bound", name))
         listed = [v for s in self.sources if (v := s.column(name, self.terms)) is not None]
         open_ones = [v for s in self.sources if (v := s.unlisted(name, self.terms)) is not None]
         if listed and name not in self.merged:
@@ -136,21 +136,21 @@ class Frame:
             return None
         return candidates[0] if len(candidates) == 1 else self.terms.value("one of", candidates)
 
-    def _row(self, name: str) -> Value | None:
+    def _row(self, name: str) -> Traced | None:
         """A whole row, by the name of its source."""
         source = next((s for s in self.sources if name in s.names), None)
         return (
             None if source is None else source.of(source.relation.content(self.terms), self.terms)
         )
 
-    def everything(self) -> Value:
+    def everything(self) -> Traced:
         """All columns of all sources."""
         return self.terms.value("everything", [self.content(s) for s in self.sources])
 
-    def content(self, source: Source) -> Value:
+    def content(self, source: FromEntry) -> Traced:
         return source.of(source.relation.content(self.terms), self.terms)
 
-    def rows(self) -> Value:
+    def rows(self) -> Traced:
         """Which rows all sources hold."""
         return self.terms.value(
             "sources", [s.of(s.relation.rows, self.terms) for s in self.sources]

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ci_bot.worker.impact.expressions import UnreadableError
-from ci_bot.worker.impact.facts import Columns, Definition
-from ci_bot.worker.impact.reading import QueryReader
-from ci_bot.worker.impact.values import ANY, DOUBT, ORDER, ROWS, Atom, Relation, Terms, Value, blob
+from ci_bot.worker.impact.facts import Definition, KnownColumns
+from ci_bot.worker.impact.query_reading import QueryReader
+from ci_bot.worker.impact.values import ANY, DOUBT, ORDER, ROWS, Atom, Rowset, Terms, Traced, blob
 
 
 @dataclass(frozen=True)
-class Reading:
+class Dependencies:
     """What a model's columns and rows depend on, as bits over `atoms`."""
 
     atoms: list[Atom]
@@ -22,28 +22,28 @@ class Reading:
     unlisted: int
 
 
-class Tables:
+class StoredTables:
     """The stored tables of one model as its queries name them."""
 
-    def __init__(self, terms: Terms, known: Iterable[str], columns: Columns) -> None:
+    def __init__(self, terms: Terms, known: Iterable[str], columns: KnownColumns) -> None:
         self._terms = terms
         self._known = list(known)
         self._columns = columns
-        self._relations: dict[str, Relation] = {}
+        self._relations: dict[str, Rowset] = {}
 
-    def relation(self, name: str) -> Relation:
+    def relation(self, name: str) -> Rowset:
         """The table that a query calls `name`, with or without its catalog."""
         if name not in self._relations:
             self._relations[name] = self._read(name)
         return self._relations[name]
 
-    def _read(self, name: str) -> Relation:
+    def _read(self, name: str) -> Rowset:
         found = self._called(name)
         if len(found) > 1:
             deps = 0
             for table in found:
                 deps |= self._terms.atom(table, DOUBT)
-            value = Value(deps, self._terms.key("table", name))
+            value = Traced(deps, self._terms.key("table", name))
             return blob(self._terms, value, (), frozenset(found))
         return self._stored(found[0] if found else name)
 
@@ -54,15 +54,15 @@ class Tables:
         last = name.rpartition(".")[2]
         return found or [table for table in self._known if table.rpartition(".")[2] == last]
 
-    def _stored(self, table: str) -> Relation:
+    def _stored(self, table: str) -> Rowset:
         terms, listed = self._terms, self._columns.get(table)
 
-        def column(name: str) -> Value:
-            return Value(terms.atom(table, name), terms.key("column", table, name))
+        def column(name: str) -> Traced:
+            return Traced(terms.atom(table, name), terms.key("column", table, name))
 
-        return Relation(
+        return Rowset(
             columns={name: column(name) for name in listed or ()},
-            rows=Value(terms.atom(table, ROWS), terms.key("rows", table)),
+            rows=Traced(terms.atom(table, ROWS), terms.key("rows", table)),
             missing=column if listed is None else None,
             order=terms.atom(table, ORDER),
             tables=frozenset({table}),
@@ -73,12 +73,12 @@ class Tables:
 class Relations:
     """A definition's results: of the rendered tree, and of the written one where that was read."""
 
-    rendered: Relation
-    written: Relation | None
+    rendered: Rowset
+    written: Rowset | None
 
 
 def read_definition(
-    definition: Definition, terms: Terms, tables: Tables, *, with_written: bool
+    definition: Definition, terms: Terms, tables: StoredTables, *, with_written: bool
 ) -> Relations:
     """Reads a query.
 
@@ -103,7 +103,7 @@ def read_definition(
     return Relations(rendered, written)
 
 
-def reading_of(relations: Relations, terms: Terms) -> Reading:
+def reading_of(relations: Relations, terms: Terms) -> Dependencies:
     """Both trees together: what one of them does not show, the other does."""
     columns: dict[str, int] = {}
     rows = order = unlisted = 0
@@ -123,4 +123,4 @@ def reading_of(relations: Relations, terms: Terms) -> Reading:
             unnamed |= columns.pop(name)
         named = relations.written.columns.keys()
         columns = {n: deps if n in named else deps | unnamed for n, deps in columns.items()}
-    return Reading(terms.atoms, columns, rows, order, unlisted)
+    return Dependencies(terms.atoms, columns, rows, order, unlisted)

@@ -9,10 +9,10 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.impact.expressions import Expressions, ReadQuery, UnreadableError
-from ci_bot.worker.impact.frames import Frame, Source
-from ci_bot.worker.impact.values import ANY, Relation, Value, blob, named
+from ci_bot.worker.impact.frames import FromEntry, NameScope
+from ci_bot.worker.impact.values import ANY, Rowset, Traced, blob, named
 
-StoredTable = Callable[[str], Relation]
+StoredTable = Callable[[str], Rowset]
 
 _TABLE = frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "hints"})
 _JOIN = frozenset({"this", "on", "using", "hint", "side", "kind", "method"})
@@ -25,7 +25,7 @@ def table_name(table: Any) -> str:
     return ".".join(part.name.lower() for part in table.parts)
 
 
-class Sources:
+class FromClause:
     """Reads the sources of a SELECT into a frame."""
 
     def __init__(self, expressions: Expressions, read_query: ReadQuery, stored: StoredTable):
@@ -34,27 +34,27 @@ class Sources:
         self._read_query = read_query
         self._stored = stored
 
-    def read(self, node: Any, frame: Frame) -> list[Value]:
+    def read(self, node: Any, frame: NameScope) -> list[Traced]:
         """Adds what `node` reads to `frame`.
 
         Returns:
             What decides, besides the rows of the sources, which rows come out.
         """
-        conditions: list[Value] = []
+        conditions: list[Traced] = []
         start = node.args.get("from_")
         if start is not None:
             conditions += self._entry(start.this, frame)
         return conditions + self._more(node, frame)
 
-    def _more(self, node: Any, frame: Frame) -> list[Value]:
-        conditions: list[Value] = []
+    def _more(self, node: Any, frame: NameScope) -> list[Traced]:
+        conditions: list[Traced] = []
         for join in node.args.get("joins") or ():
             conditions += self._join(join, frame)
         for lateral in node.args.get("laterals") or ():
             conditions += self._entry(lateral, frame)
         return conditions
 
-    def _entry(self, node: Any, frame: Frame, *, hidden: bool = False) -> list[Value]:
+    def _entry(self, node: Any, frame: NameScope, *, hidden: bool = False) -> list[Traced]:
         if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
             return self._group(node, frame, hidden=hidden)  # FROM (a JOIN b ON …)
         names, relation = (
@@ -68,7 +68,7 @@ class Sources:
         alias = node.args.get("alias")
         if isinstance(alias, exp.TableAlias) and alias.columns:
             relation = self.renamed(relation, [name.name.lower() for name in alias.columns])
-        conditions: list[Value] = []
+        conditions: list[Traced] = []
         if isinstance(node, exp.Table):
             relation = self.pivoted(relation, node)
         names |= {item.alias.lower() for item in node.args.get("pivots") or () if item.alias}
@@ -80,7 +80,7 @@ class Sources:
             conditions += self._more(node, frame)
         return conditions
 
-    def _group(self, node: Any, frame: Frame, *, hidden: bool) -> list[Value]:
+    def _group(self, node: Any, frame: NameScope, *, hidden: bool) -> list[Traced]:
         if not node.alias and not node.args.get("pivots"):
             return self._entry(node.this, frame, hidden=hidden) + self._more(node, frame)
         inside = frame.beside()
@@ -91,7 +91,7 @@ class Sources:
         frame.mixed = frame.mixed or bool(node.args.get("pivots"))
         return conditions
 
-    def _table(self, node: Any, frame: Frame) -> tuple[frozenset[str], Relation]:
+    def _table(self, node: Any, frame: NameScope) -> tuple[frozenset[str], Rowset]:
         if not isinstance(node.this, exp.Identifier):  # a function that gives a table
             value = self._expressions.value(node.this, frame)
             return frozenset({node.alias_or_name.lower()}), blob(
@@ -105,7 +105,7 @@ class Sources:
             return frozenset({node.alias.lower()}), relation
         return frozenset(".".join(parts[index:]) for index in range(len(parts))), relation
 
-    def _made(self, node: Any, frame: Frame) -> Relation:
+    def _made(self, node: Any, frame: NameScope) -> Rowset:
         """A subquery, or rows that are made of values."""
         if isinstance(node, exp.Query):
             return self._read_query(node, frame.beside())
@@ -125,7 +125,7 @@ class Sources:
         )
         return blob(self._terms, value, (), frozenset())
 
-    def pivoted(self, relation: Relation, node: Any) -> Relation:
+    def pivoted(self, relation: Rowset, node: Any) -> Rowset:
         """A relation under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
         pivots = node.args.get("pivots") or ()
         if not pivots:
@@ -136,7 +136,7 @@ class Sources:
         whole = self._terms.value("pivot", [relation.whole(self._terms)], *text)
         return blob(self._terms, whole, (), relation.tables)
 
-    def renamed(self, relation: Relation, names: list[str]) -> Relation:
+    def renamed(self, relation: Rowset, names: list[str]) -> Rowset:
         """A relation whose columns are called otherwise, in their order."""
         old = relation.listed()
         if relation.missing is not None or relation.unplaced or len(names) > len(old):
@@ -144,13 +144,13 @@ class Sources:
             renamed = blob(self._terms, value, names, relation.tables)
             return replace(renamed, rows=relation.rows)
         pairs = [
-            (names[place] if place < len(names) else name, Value(v.deps | relation.order, v.key))
+            (names[place] if place < len(names) else name, Traced(v.deps | relation.order, v.key))
             for place, (name, v) in enumerate(old)
         ]
         columns, repeated = named(self._terms, pairs)
         return replace(relation, columns=columns, repeated=repeated)
 
-    def _join(self, join: Any, frame: Frame) -> list[Value]:
+    def _join(self, join: Any, frame: NameScope) -> list[Traced]:
         left = list(frame.sources)
         how = [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
         conditions = self._entry(join.this, frame, hidden=not _HIDDEN.isdisjoint(how))
@@ -170,7 +170,9 @@ class Sources:
                 frame.mixed = True
         return [self._terms.value("join", conditions, *(w for w in how if w not in _IMPLICIT))]
 
-    def _natural(self, left: Iterable[Source], right: Iterable[Source], frame: Frame) -> Value:
+    def _natural(
+        self, left: Iterable[FromEntry], right: Iterable[FromEntry], frame: NameScope
+    ) -> Traced:
         names = [
             {name for source in side for name in source.relation.columns} for side in (left, right)
         ]
@@ -182,8 +184,8 @@ class Sources:
                 values += [source.of(source.relation.missing(ANY), self._terms)]
         return self._terms.value("natural", values)
 
-    def _called(self, name: str, sources: Iterable[Source]) -> list[Value]:
-        found: list[Value] = []
+    def _called(self, name: str, sources: Iterable[FromEntry]) -> list[Traced]:
+        found: list[Traced] = []
         for source in sources:
             value = source.column(name, self._terms) or source.unlisted(name, self._terms)
             if value is not None:
@@ -191,5 +193,5 @@ class Sources:
         return found
 
 
-def _tables(sources: Iterable[Source]) -> frozenset[str]:
+def _tables(sources: Iterable[FromEntry]) -> frozenset[str]:
     return frozenset(table for source in sources for table in source.relation.tables)

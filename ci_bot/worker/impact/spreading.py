@@ -6,10 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ci_bot.worker.impact.differences import Part, differences
+from ci_bot.worker.impact.differences import OwnPart, differences
 from ci_bot.worker.impact.expressions import UnreadableError
-from ci_bot.worker.impact.facts import Definition, Model, Project
-from ci_bot.worker.impact.model_reading import Reading, Tables, read_definition, reading_of
+from ci_bot.worker.impact.facts import ChangedProject, Definition, Model
+from ci_bot.worker.impact.model_reading import (
+    Dependencies,
+    StoredTables,
+    read_definition,
+    reading_of,
+)
 from ci_bot.worker.impact.values import ANY, ANYWHERE, DOUBT, ORDER, ROWS, Atom, Terms
 
 # Parts beyond these are taken together; a number of so many bits is still quick to work with.
@@ -57,12 +62,12 @@ class Parts:
     """The changed parts, each with its bit; the last bit stands for all that are too many."""
 
     def __init__(self) -> None:
-        self.known: list[Part] = []
+        self.known: list[OwnPart] = []
         self.more = 0
         self.uncertain = 0  # the bits of those that are `unknown`
         self.dropped = 0  # and of those that are dropped columns
 
-    def bit(self, part: Part) -> int:
+    def bit(self, part: OwnPart) -> int:
         """A bit for one more part."""
         if len(self.known) < MOST_PARTS:
             bit = 1 << len(self.known)
@@ -94,7 +99,7 @@ class Spread:
     reached: dict[str, Reach]
 
 
-def spread(project: Project) -> Spread:
+def spread(project: ChangedProject) -> Spread:
     """Follows every changed part down to the leaves."""
     parts = Parts()
     reached: dict[str, Reach] = {}
@@ -115,17 +120,17 @@ def spread(project: Project) -> Spread:
     return Spread(parts, reached)
 
 
-def _own_parts(model: Model, project: Project) -> Iterable[Part]:
+def _own_parts(model: Model, project: ChangedProject) -> Iterable[OwnPart]:
     if model.change == "direct":
         return differences(model, project.columns)
     if model.change == "removed":
-        return [Part(model.name, None, "rows", "The model is removed.")]
+        return [OwnPart(model.name, None, "rows", "The model is removed.")]
     if model.change == "added":
-        return [Part(model.name, None, "rows", "The model is new.")]
+        return [OwnPart(model.name, None, "rows", "The model is new.")]
     return []
 
 
-def _numbered(own: dict[str, list[Part]], parts: Parts) -> dict[Part, int]:
+def _numbered(own: dict[str, list[OwnPart]], parts: Parts) -> dict[OwnPart, int]:
     every = sorted(
         (part for found in own.values() for part in found),
         key=lambda part: (_HOW.index(part.how), part.model, part.column or ""),
@@ -133,7 +138,7 @@ def _numbered(own: dict[str, list[Part]], parts: Parts) -> dict[Part, int]:
     return {part: parts.bit(part) for part in every}
 
 
-def _change(reach: Reach, part: Part, bit: int) -> None:
+def _change(reach: Reach, part: OwnPart, bit: int) -> None:
     reach.own |= bit
     if part.how == "reordered":
         reach.order |= bit
@@ -151,7 +156,7 @@ class _Step:
     def __init__(
         self,
         model: Model,
-        project: Project,
+        project: ChangedProject,
         columns: dict[str, tuple[str, ...] | None],
         parts: Parts,
         reached: dict[str, Reach],
@@ -172,7 +177,7 @@ class _Step:
         if definition.opaque is not None:
             return self._unknown(definition.opaque)
         terms = Terms()
-        tables = Tables(terms, (*model.parents, model.name), self._columns)
+        tables = StoredTables(terms, (*model.parents, model.name), self._columns)
         with_written = definition.hides or definition.has_star
         try:
             relations = read_definition(definition, terms, tables, with_written=with_written)
@@ -191,10 +196,10 @@ class _Step:
 
     def _unknown(self, why: str) -> None:
         if not self._doubt:
-            self._doubt = self._parts.bit(Part(self._model.name, None, "unknown", why))
+            self._doubt = self._parts.bit(OwnPart(self._model.name, None, "unknown", why))
         self._reach.rows |= self._doubt
 
-    def _beside(self, reading: Reading) -> None:
+    def _beside(self, reading: Dependencies) -> None:
         """What the model depends on and its query does not show."""
         read = {atom.table for atom in reading.atoms}
         for parent in self._model.parents:
@@ -220,7 +225,7 @@ class _Step:
                 if bits and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
                     self._reach.rows |= bits
 
-    def _fold(self, reading: Reading) -> bool:
+    def _fold(self, reading: Dependencies) -> bool:
         """Takes over what reaches the sources; whether the model reads itself and was changed."""
         reach = self._reach
         before = (reach.any, reach.rows, reach.order)

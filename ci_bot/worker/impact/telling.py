@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ci_bot.contracts.documents.impact import (
+from ci_bot.contracts.lineage.impact import (
     ChangedPart,
     Impact,
     IndirectModel,
     ReachedModel,
 )
-from ci_bot.worker.impact.differences import Part
-from ci_bot.worker.impact.facts import Project
+from ci_bot.worker.impact.differences import OwnPart
+from ci_bot.worker.impact.facts import ChangedProject
 from ci_bot.worker.impact.spreading import Parts, Reach, Spread, spread
 
 MOST_ENTRIES = 5_000  # models reached, over all parts
@@ -19,7 +19,7 @@ MOST_INDIRECT = 10_000
 MOST_REASONS = 3
 
 
-def impact_of(project: Project) -> Impact:
+def impact_of(project: ChangedProject) -> Impact:
     """What depends on each changed part of `project`, and which rebuilds read none of them."""
     found = spread(project)
     entries = _reached_by_part(project, found)
@@ -52,7 +52,7 @@ class _Entries:
         self.left = MOST_ENTRIES
 
 
-def _reached_by_part(project: Project, found: Spread) -> _Entries:
+def _reached_by_part(project: ChangedProject, found: Spread) -> _Entries:
     entries = _Entries(len(found.parts.known))
     for model in project.models:
         reach = found.reached[model.name]
@@ -76,7 +76,7 @@ def _entry(name: str, reach: Reach, bit: int) -> ReachedModel:
     )
 
 
-def _indirect(name: str, found: Spread, project: Project) -> IndirectModel:
+def _indirect(name: str, found: Spread, project: ChangedProject) -> IndirectModel:
     reach, parts = found.reached[name], found.parts
     shown = project.shown(name)
     certain = reach.any & ~parts.uncertain
@@ -90,7 +90,7 @@ def _indirect(name: str, found: Spread, project: Project) -> IndirectModel:
     return IndirectModel(model=shown, reached="no", why="Reads nothing that changed.")
 
 
-def _named(bits: int, parts: Parts, project: Project) -> str:
+def _named(bits: int, parts: Parts, project: ChangedProject) -> str:
     known = [parts.known[number] for number in parts.of(bits)]
     told = list(dict.fromkeys(_name(part, project) for part in known))
     rest = len(told) - MOST_REASONS
@@ -98,7 +98,7 @@ def _named(bits: int, parts: Parts, project: Project) -> str:
     return f"{text} and {rest} more" if rest > 0 else text
 
 
-def _name(part: Part, project: Project) -> str:
+def _name(part: OwnPart, project: ChangedProject) -> str:
     model = project.shown(part.model)
     if part.how == "unknown":
         return f"`{model}`, which cannot be read"

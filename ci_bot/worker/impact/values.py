@@ -26,7 +26,7 @@ class Atom(NamedTuple):
     what: str
 
 
-class Value(NamedTuple):
+class Traced(NamedTuple):
     """An expression: its dependencies (bits over the atoms) and how it is computed."""
 
     deps: int
@@ -54,17 +54,17 @@ class Terms:
         """The number of the computation that consists of `parts`."""
         return self._keys.setdefault(parts, len(self._keys))
 
-    def value(self, kind: str, values: Iterable[Value], *more: Hashable) -> Value:
+    def value(self, kind: str, values: Iterable[Traced], *more: Hashable) -> Traced:
         """A value that is made of others, in their order."""
         listed = list(values)
         deps = 0
         for value in listed:
             deps |= value.deps
-        return Value(deps, self.key(kind, *more, *(value.key for value in listed)))
+        return Traced(deps, self.key(kind, *more, *(value.key for value in listed)))
 
 
 @dataclass(frozen=True)
-class Relation:
+class Rowset:
     """What a table, a subquery or a CTE holds.
 
     Attributes:
@@ -78,57 +78,57 @@ class Relation:
         unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
     """
 
-    columns: Mapping[str, Value]
-    rows: Value
-    missing: Callable[[str], Value] | None = None
+    columns: Mapping[str, Traced]
+    rows: Traced
+    missing: Callable[[str], Traced] | None = None
     order: int = 0
     tables: frozenset[str] = frozenset()
     clauses: Mapping[str, int] = field(default_factory=dict)
-    repeated: tuple[tuple[str, Value], ...] = ()
+    repeated: tuple[tuple[str, Traced], ...] = ()
     unplaced: bool = False
 
-    def listed(self) -> tuple[tuple[str, Value], ...]:
+    def listed(self) -> tuple[tuple[str, Traced], ...]:
         """The columns by their places."""
         return self.repeated or tuple(self.columns.items())
 
-    def column(self, name: str) -> Value | None:
+    def column(self, name: str) -> Traced | None:
         """The listed column of that name."""
         return self.columns.get(name)
 
-    def content(self, terms: Terms) -> Value:
+    def content(self, terms: Terms) -> Traced:
         """All columns together, in their order."""
         listed = list(self.columns.values())
         if self.missing is not None:
             listed.append(self.missing(ANY))
         found = terms.value("content", listed)
-        return Value(found.deps | self.order, found.key)
+        return Traced(found.deps | self.order, found.key)
 
-    def whole(self, terms: Terms) -> Value:
+    def whole(self, terms: Terms) -> Traced:
         """All columns and which rows there are."""
         return terms.value("whole", [self.content(terms), self.rows])
 
 
 def named(
-    terms: Terms, listed: Iterable[tuple[str, Value]]
-) -> tuple[dict[str, Value], tuple[tuple[str, Value], ...]]:
-    """Columns by name, and `Relation.repeated`; a name that occurs twice may mean either."""
+    terms: Terms, listed: Iterable[tuple[str, Traced]]
+) -> tuple[dict[str, Traced], tuple[tuple[str, Traced], ...]]:
+    """Columns by name, and `Rowset.repeated`; a name that occurs twice may mean either."""
     pairs = tuple(listed)
-    columns: dict[str, Value] = {}
+    columns: dict[str, Traced] = {}
     for name, value in pairs:
         other = columns.get(name)
         columns[name] = value if other is None else terms.value("one of", [other, value])
     return columns, pairs if len(columns) < len(pairs) else ()
 
 
-def blob(terms: Terms, value: Value, names: Iterable[str], tables: frozenset[str]) -> Relation:
+def blob(terms: Terms, value: Traced, names: Iterable[str], tables: frozenset[str]) -> Rowset:
     """A relation of which is only known what it is made of: any column may hold any of it."""
 
-    def column(name: str) -> Value:
-        return Value(value.deps, terms.key("of", name, value.key))
+    def column(name: str) -> Traced:
+        return Traced(value.deps, terms.key("of", name, value.key))
 
-    return Relation(
+    return Rowset(
         columns={name: column(name) for name in names},
-        rows=Value(value.deps, terms.key("rows of", value.key)),
+        rows=Traced(value.deps, terms.key("rows of", value.key)),
         missing=column,
         tables=tables,
     )

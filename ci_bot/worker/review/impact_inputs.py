@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ci_bot.contracts.documents.impact import Impact, IndirectModel
 from ci_bot.contracts.documents.plan import ChangeType, Finding
+from ci_bot.contracts.lineage.impact import Impact, IndirectModel
 from ci_bot.contracts.rules import RULES
-from ci_bot.worker.impact.facts import Change, Model, Project
+from ci_bot.worker.impact.facts import ChangedProject, Model, ModelChange
 from ci_bot.worker.impact.telling import MOST_INDIRECT, impact_of
 from ci_bot.worker.plan.describe import change_type
 from ci_bot.worker.plan.planning import Planned
@@ -93,7 +93,7 @@ def column_impact(
         )
 
 
-def project_of(changed: ChangedModels, names: Names) -> Project:
+def project_of(changed: ChangedModels, names: Names) -> ChangedProject:
     """The changed models and all below them, each after those that it reads."""
     return _Reader(changed, names).project()
 
@@ -111,7 +111,7 @@ class _Reader:
             for parent in node.depends_on:
                 self._readers.setdefault(parent, []).append(name)
 
-    def project(self) -> Project:
+    def project(self) -> ChangedProject:
         changes = dict(self._changes())
         ordered = self._ordered(self._below(changes))
         models = [Model(plain(name), change="removed") for name in self._removed if name in changes]
@@ -119,13 +119,13 @@ class _Reader:
         read = set(ordered)
         read |= {parent for name in ordered for parent in self._nodes[name].depends_on}
         shown = {plain(name): self._names.of(name) for name in (*read, *self._removed)}
-        return Project(
+        return ChangedProject(
             models=tuple(models),
             columns={plain(name): self._columns(name) for name in read},
             shown=lambda name: shown.get(name, name),
         )
 
-    def _changes(self) -> Iterator[tuple[str, Change]]:
+    def _changes(self) -> Iterator[tuple[str, ModelChange]]:
         for name, kind in self._kinds.items():
             if kind == "direct" and name in self._before:
                 yield name, "direct"
@@ -163,7 +163,7 @@ class _Reader:
                         ready.append(reader)
         return ordered
 
-    def _model(self, name: str, change: Change | None) -> Model:
+    def _model(self, name: str, change: ModelChange | None) -> Model:
         node = self._nodes[name]
         before = self._before.get(name) if change == "direct" else None
         is_source = node.is_seed or node.kind.is_external

@@ -9,8 +9,8 @@ from sqlmesh.core.model import Model, create_python_model
 from sqlmesh.core.model.kind import ModelKindName
 from sqlmesh.utils.metaprogramming import Executable
 
-from ci_bot.contracts.documents.impact import Impact, IndirectModel
 from ci_bot.contracts.documents.plan import ChangeType
+from ci_bot.contracts.lineage.impact import Impact, IndirectModel
 from ci_bot.worker.impact.telling import impact_of
 from ci_bot.worker.review.impact_inputs import ChangedModels, project_of
 from ci_bot.worker.words.names import Names

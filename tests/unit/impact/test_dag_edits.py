@@ -10,7 +10,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from ci_bot.worker.impact.facts import Definition, Model, Project
+from ci_bot.worker.impact.facts import ChangedProject, Definition, Model
 from ci_bot.worker.impact.spreading import Spread, spread
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
@@ -63,7 +63,7 @@ def spread_of(
                 columns_after=tuple(after[table.name][0]) if is_edited else None,
             )
         )
-    return spread(Project(tuple(models), columns=columns))
+    return spread(ChangedProject(tuple(models), columns=columns))
 
 
 def missed(

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify import qualify
 
-from ci_bot.worker.impact.facts import Definition, Model, Project
+from ci_bot.worker.impact.facts import ChangedProject, Definition, Model
 from ci_bot.worker.impact.spreading import Spread, spread
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
@@ -103,7 +103,7 @@ def spread_of(models: list[Model], tables: list[Table], change: Change) -> Sprea
         beside_query=None if change.column is not None else "Its rows change.",
     )
     columns = {name: tuple(listed) for name, listed in known_types(tables).items()}
-    return spread(Project((source, *models), columns=columns))
+    return spread(ChangedProject((source, *models), columns=columns))
 
 
 def missed(

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.impact.differences import Part, differences
+from ci_bot.worker.impact.differences import OwnPart, differences
 from ci_bot.worker.impact.facts import Definition, Model
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
@@ -24,7 +24,7 @@ KNOWN = known_types(list(SOURCES))
 
 def parts(
     before: str, after: str, known: dict[str, dict[str, str]], *, qualified: bool
-) -> list[Part]:
+) -> list[OwnPart]:
     """What the analysis says that an edit changes."""
     trees = [tree(query, known, qualified=qualified) for query in (before, after)]
     read = {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlglot
 
-from ci_bot.worker.impact.facts import Definition, Model, Project
+from ci_bot.worker.impact.facts import ChangedProject, Definition, Model
 from ci_bot.worker.impact.spreading import spread
 from tests.unit.impact.parts import SOURCES
 
@@ -162,7 +162,7 @@ def made_project() -> list[Known]:
 
 def predicted(tables: list[Known], changed: Truth) -> dict[str, tuple[dict[str, Truth], Truth]]:
     """What is said of each model, where these columns and rows of sources change."""
-    project = Project(
+    project = ChangedProject(
         tuple(_model(table, changed) for table in tables),
         columns={table.name: tuple(table.columns) for table in tables},
     )

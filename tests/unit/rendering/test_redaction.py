@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.comment.carry import carried
 from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.comment.notice import apply_ended, cleanup_failed, decision_changed
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.parts.blocks import lift
+from ci_bot.bot.comment.parts.carry import carried
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.secrets.documents import redacted

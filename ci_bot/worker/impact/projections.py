@@ -8,22 +8,22 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.impact.expressions import Expressions, traits
-from ci_bot.worker.impact.frames import Frame, Source
-from ci_bot.worker.impact.values import Relation, Value, blob, named
+from ci_bot.worker.impact.frames import FromEntry, NameScope
+from ci_bot.worker.impact.values import Rowset, Traced, blob, named
 
 
-class Outputs:
+class Projections:
     """The projections of one SELECT."""
 
-    def __init__(self, expressions: Expressions, node: Any, frame: Frame) -> None:
+    def __init__(self, expressions: Expressions, node: Any, frame: NameScope) -> None:
         self._terms = expressions.terms
         self._expressions = expressions
         self._frame = frame
-        self.listed: list[tuple[str, Value]] = []
-        self.multiplied: list[Value] = []
-        self.ungrouped: list[Value] = []  # what GROUP BY ALL groups by
+        self.listed: list[tuple[str, Traced]] = []
+        self.multiplied: list[Traced] = []
+        self.ungrouped: list[Traced] = []  # what GROUP BY ALL groups by
         self.aggregated = self.spread = self._starred = False
-        self._open: list[Source] = []
+        self._open: list[FromEntry] = []
         self._order = 0
         for position, item in enumerate(node.expressions):
             star = _star_of(item)
@@ -80,15 +80,15 @@ class Outputs:
                     self.ungrouped.append(value)
                     self._put(renamed.get(name, name), value)
 
-    def _put(self, name: str, value: Value) -> None:
+    def _put(self, name: str, value: Traced) -> None:
         self.listed.append((name, value))
 
     @property
-    def values(self) -> list[Value]:
+    def values(self) -> list[Traced]:
         """The columns by their places."""
         return [value for _, value in self.listed]
 
-    def ordinal(self, item: Any, frame: Frame) -> Value:
+    def ordinal(self, item: Any, frame: NameScope) -> Traced:
         """A key of GROUP BY, which may be a projection's position."""
         if not (isinstance(item, exp.Literal) and item.is_int):
             return self._expressions.value(item, frame)
@@ -98,14 +98,14 @@ class Outputs:
         return self.listed[position][1]
 
     def relation(
-        self, rows: Value, *, also: Value | None = None, clauses: Mapping[str, int] | None = None
-    ) -> Relation:
+        self, rows: Traced, *, also: Traced | None = None, clauses: Mapping[str, int] | None = None
+    ) -> Rowset:
         """The result; `also` is what every column depends on."""
-        listed: Iterable[tuple[str, Value]] = self.listed
+        listed: Iterable[tuple[str, Traced]] = self.listed
         if also is not None:
             listed = [(n, self._terms.value("aggregate", [v, also])) for n, v in self.listed]
         columns, repeated = named(self._terms, listed)
-        return Relation(
+        return Rowset(
             columns=columns,
             rows=rows,
             missing=self._missing if self._open else None,
@@ -116,14 +116,14 @@ class Outputs:
             unplaced=self._starred and bool(self._frame.merged),
         )
 
-    def mixed(self, rows: Value, more: list[Value]) -> Relation:
+    def mixed(self, rows: Traced, more: list[Traced]) -> Rowset:
         """The result where any column may hold anything that is read."""
         parts = [self._frame.everything(), rows, *self.values, *more]
         return blob(
             self._terms, self._terms.value("mixed", parts), dict(self.listed), self._tables()
         )
 
-    def _missing(self, name: str) -> Value:
+    def _missing(self, name: str) -> Traced:
         found = [source.unlisted(name, self._terms) for source in self._open]
         return self._terms.value("open", [value for value in found if value is not None])
 

@@ -14,10 +14,10 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.impact.expressions import Expressions, UnreadableError
-from ci_bot.worker.impact.frames import Frame
-from ci_bot.worker.impact.outputs import Outputs
-from ci_bot.worker.impact.sources import Sources, StoredTable
-from ci_bot.worker.impact.values import Relation, Terms, Value, blob, named
+from ci_bot.worker.impact.frames import NameScope
+from ci_bot.worker.impact.projections import Projections
+from ci_bot.worker.impact.sources import FromClause, StoredTable
+from ci_bot.worker.impact.values import Rowset, Terms, Traced, blob, named
 
 _READ = frozenset(
     {"with_", "from_", "joins", "laterals", "expressions", "where", "group", "having", "qualify"}
@@ -38,18 +38,18 @@ class QueryReader:
         self.terms = terms
         self._strict = strict
         self._expressions = Expressions(terms, self._read)
-        self._sources = Sources(self._expressions, self._read, stored)
+        self._sources = FromClause(self._expressions, self._read, stored)
 
-    def read(self, query: Any) -> Relation:
+    def read(self, query: Any) -> Rowset:
         """The content of a query's result.
 
         Raises:
             UnreadableError: It is no query that is known here.
             RecursionError: It is nested too deeply.
         """
-        return self._read(query, Frame(self.terms, self._strict), root=True)
+        return self._read(query, NameScope(self.terms, self._strict), root=True)
 
-    def _read(self, node: Any, outer: Frame, *, root: bool = False) -> Relation:
+    def _read(self, node: Any, outer: NameScope, *, root: bool = False) -> Rowset:
         if isinstance(node, exp.Select):
             return self._select(node, outer, root=root)
         around = outer.inner(ctes=self._ctes(node, outer))
@@ -61,7 +61,7 @@ class QueryReader:
             return self._modified(relation, node, around, {"this", "alias", "pivots"}, root=root)
         raise UnreadableError(type(node).__name__)
 
-    def _ctes(self, node: Any, outer: Frame) -> Mapping[str, Relation]:
+    def _ctes(self, node: Any, outer: NameScope) -> Mapping[str, Rowset]:
         clause = node.args.get("with_")
         if clause is None:
             return outer.ctes
@@ -80,21 +80,21 @@ class QueryReader:
                 known[name] = self._sources.renamed(relation, names) if names else relation
         return known
 
-    def _recursive(self, query: Any, name: str, names: list[str], frame: Frame) -> Relation:
+    def _recursive(self, query: Any, name: str, names: list[str], frame: NameScope) -> Rowset:
         """A query that reads itself: everything in it may depend on all that it reads."""
         names = names or [item.output_name.lower() for item in query.selects]
-        itself = Value(0, self.terms.key("recursion", len(frame.ctes)))
+        itself = Traced(0, self.terms.key("recursion", len(frame.ctes)))
         known = {**frame.ctes, name: blob(self.terms, itself, names, frozenset())}
         inside = frame.inner(ctes=known)
         found = self._read(query, inside)
         return blob(self.terms, found.whole(self.terms), names, found.tables)
 
-    def _set_operation(self, node: Any, around: Frame) -> Relation:
+    def _set_operation(self, node: Any, around: NameScope) -> Rowset:
         left, right = self._read(node.left, around), self._read(node.right, around)
         kind = type(node).__name__
         distinct = bool(node.args.get("distinct"))
         tables = left.tables | right.tables
-        pairs: list[tuple[str, Value]] = []
+        pairs: list[tuple[str, Traced]] = []
         if node.args.get("by_name"):
             for name in dict.fromkeys((*left.columns, *right.columns)):
                 sides = [v for side in (left, right) if (v := side.column(name)) is not None]
@@ -105,7 +105,7 @@ class QueryReader:
             order = left.order | right.order
             for (name, one), (_, other) in zip(left.listed(), right.listed(), strict=True):
                 both = self.terms.value("union", [one, other])
-                pairs.append((name, Value(both.deps | order, both.key)))
+                pairs.append((name, Traced(both.deps | order, both.key)))
         if left.missing or right.missing or not pairs:
             whole = self.terms.value("union", [left.whole(self.terms), right.whole(self.terms)])
             return blob(self.terms, whole, left.columns, tables)
@@ -115,7 +115,7 @@ class QueryReader:
         rows = self.terms.value(kind, parts, distinct)
         columns, repeated = named(self.terms, pairs)
         branches = self.terms.value("branches", [left.rows, right.rows])
-        return Relation(
+        return Rowset(
             columns=columns,
             rows=rows,
             order=left.order | right.order,
@@ -125,8 +125,8 @@ class QueryReader:
         )
 
     def _modified(
-        self, relation: Relation, node: Any, around: Frame, known: Iterable[str], *, root: bool
-    ) -> Relation:
+        self, relation: Rowset, node: Any, around: NameScope, known: Iterable[str], *, root: bool
+    ) -> Rowset:
         """A relation under the ORDER BY and LIMIT that stand behind a set operation or brackets."""
         frame = around.beside()
         frame.add(frozenset({""}), relation)
@@ -149,8 +149,8 @@ class QueryReader:
             relation, rows=rows, clauses={**relation.clauses, "limit and order": chosen.key}
         )
 
-    def _select(self, node: Any, outer: Frame, *, root: bool) -> Relation:
-        frame = Frame(self.terms, self._strict, outer=outer, ctes=self._ctes(node, outer))
+    def _select(self, node: Any, outer: NameScope, *, root: bool) -> Rowset:
+        frame = NameScope(self.terms, self._strict, outer=outer, ctes=self._ctes(node, outer))
         joins = self._sources.read(node, frame)
         left_over = {
             name
@@ -159,9 +159,9 @@ class QueryReader:
         }
         if node.args.get("windows"):
             frame.windows = self.terms.value("windows", self._values(node, {"windows"}, frame))
-        outputs = Outputs(self._expressions, node, frame)
+        outputs = Projections(self._expressions, node, frame)
         frame.behind = True
-        clauses: dict[str, Value] = {"sources": frame.rows()}
+        clauses: dict[str, Traced] = {"sources": frame.rows()}
         if joins:
             clauses["joins"] = self.terms.value("joins", joins)
         filters = self._values(node, ("where", "having", "qualify"), frame)
@@ -184,10 +184,10 @@ class QueryReader:
         # Without GROUP BY, aggregates give one row of any input.
         one_row = outputs.aggregated and not outputs.multiplied
         if one_row and not {n for n, a in node.args.items() if a} - kept:
-            return outputs.relation(Value(0, self.terms.key("one row")), also=rows)
+            return outputs.relation(Traced(0, self.terms.key("one row")), also=rows)
         return outputs.relation(rows, clauses={name: value.key for name, value in clauses.items()})
 
-    def _values(self, node: Any, names: Iterable[str], frame: Frame) -> list[Value]:
+    def _values(self, node: Any, names: Iterable[str], frame: NameScope) -> list[Traced]:
         """The values of some clauses, each with its name."""
         found = []
         for name in sorted(names):
@@ -198,7 +198,7 @@ class QueryReader:
                 found.append(self.terms.value(name, parts))
         return found
 
-    def _group(self, node: Any, frame: Frame, outputs: Outputs) -> Value:
+    def _group(self, node: Any, frame: NameScope, outputs: Projections) -> Traced:
         group = node.args["group"]
         keys = [outputs.ordinal(item, frame) for item in group.expressions]
         keys += self._values(group, ("grouping_sets", "cube", "rollup"), frame)
@@ -207,7 +207,9 @@ class QueryReader:
         flags = [name for name in ("all", "totals") if group.args.get(name)]
         return self.terms.value("group", sorted(set(keys), key=lambda value: value.key), *flags)
 
-    def _limit(self, node: Any, frame: Frame, columns: list[Value], *, root: bool) -> Value | None:
+    def _limit(
+        self, node: Any, frame: NameScope, columns: list[Traced], *, root: bool
+    ) -> Traced | None:
         """Which rows a LIMIT keeps; None where all are kept, in an order that nobody reads.
 
         Inside of a query the order may be read, by an aggregate that collects values.
@@ -216,7 +218,7 @@ class QueryReader:
         bounds = self._values(node, ("limit", "offset"), frame)
         if not bounds and (root or order is None):
             return None
-        keys: list[Value] = []
+        keys: list[Traced] = []
         for item in order.expressions if order is not None else ():
             inner = item.this if isinstance(item, exp.Ordered) else item
             if isinstance(inner, exp.Literal | exp.Var):  # a position, or ALL

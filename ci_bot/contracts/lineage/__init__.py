@@ -1,0 +1,1 @@
+"""What depends on what, as a review tells it"""
