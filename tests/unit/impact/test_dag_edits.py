@@ -79,7 +79,7 @@ def missed(
             if not reach.any and all(other in after for other in read):
                 bad.append(f"{name} cannot be built")
             continue
-        (listed, old), (other, new) = before[name], after[name]
+        (listed, old), (other, now) = before[name], after[name]
         totals["models"] += 1
         totals["models reached"] += bool(reach.any)
         if reach.rows:
@@ -88,7 +88,7 @@ def missed(
                 if not reach.columns.get(column)]  # fmt: skip
         kept = [column for column in listed if column in other and not reach.of(column)]
         totals["columns kept"] += len(kept)
-        if bag(listed, old, kept) != bag(other, new, kept):
+        if bag(listed, old, kept) != bag(other, now, kept):
             bad.append(f"{name}: all of {kept} were to stay")
         if not reach.any and listed != other:
             bad.append(f"{name}: its columns were to stay")
