@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_calls.review.reviewing import Commits
+from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Report
 from tests.conftest import PROD_UNTIL

@@ -16,7 +16,8 @@ from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.policy import ModelOwners
 from ci_bot.errors import BotError
 from tests.factories import HEAD, make_change, make_report, make_risk
-from tests.unit.test_command_activity import ACCEPT, Memory, desk_of
+from tests.publishing import Memory, publisher_of
+from tests.unit.test_command_activity import ACCEPT
 
 MERGE, BASE, OTHER = "c" * 40, "b" * 40, "d" * 40
 LINE = '/sqlmesh accept join-changed mart.a "one row per key"'
@@ -28,7 +29,6 @@ def comment(body: str = LINE, *, number: int = 142, updated: str = "10:00") -> C
         number=number,
         body=body,
         author="ada",
-        author_type="User",
         created_at="2026-11-22T10:00:00Z",
         updated_at=f"2026-11-22T{updated}:00Z",
         url="",
@@ -64,7 +64,7 @@ class Checkout:
 
 
 def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
-    publisher: Any = desk_of(github)
+    publisher: Any = publisher_of(github)
     client: Any = checkout or Checkout()
     activity = job.Accept(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:

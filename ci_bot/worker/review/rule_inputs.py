@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sqlmesh.core import constants as c
+
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.worker.plan.describe import change_type, statements
 from ci_bot.worker.plan.drift import Drift
@@ -16,7 +18,6 @@ from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.records import history
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.rules import RuleInputs, reading
-from ci_bot.worker.rules.gather import models_in_state
 from ci_bot.worker.statements.plan_statements import judge_plan
 from ci_bot.worker.words.names import Names, file_name
 
@@ -82,12 +83,21 @@ def refused_inputs(opened: OpenProject, drift: Drift, request: ReviewRequest) ->
     )
     return replace(
         inputs,
-        before=models_in_state(opened.context.state_reader),
+        before=_models_in_prod(opened),
         judged=None,
         from_base=frozenset(
             name for name in inputs.after if drift.is_from_base(name, "direct", None)
         ),
     )
+
+
+def _models_in_prod(opened: OpenProject) -> dict[str, Any]:
+    """The models of prod by fully qualified name; none where there is no prod."""
+    prod = opened.context.state_reader.get_environment(c.PROD)
+    if prod is None:
+        return {}
+    snapshots = opened.context.state_reader.get_snapshots(prod.snapshots)
+    return {s.name: s.model for s in snapshots.values() if s.is_model}
 
 
 def known_rows(planned: Planned, ledger: Ledger, names: Names) -> dict[str, int]:

@@ -115,7 +115,7 @@ def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
 
 
 def test_terminal__has_the_same() -> None:
-    text = " ".join(to_terminal(report()).split())
+    text = " ".join(to_terminal(report(), make_context(marker=None)).split())
     assert "By itself high; .sqlmesh-review.yaml line 4 says otherwise: we know." in text
     assert "Not counted: 1 accepted by its owner, 2 ignored by the policy" in text
     assert "Accepted by @alice on 2026-11-22: we know." in text
@@ -124,5 +124,5 @@ def test_terminal__has_the_same() -> None:
 
 def test_terminal__says_that_the_policy_is_the_one_that_lies_here() -> None:
     used = PolicyUsed(source="working_tree", files=[".sqlmesh-review.yaml"], entries=1)
-    text = " ".join(to_terminal(make_report(policy=used)).split())
+    text = " ".join(to_terminal(make_report(policy=used), make_context(marker=None)).split())
     assert ".sqlmesh-review.yaml as it lies here, for want of a base commit; 1 entry." in text

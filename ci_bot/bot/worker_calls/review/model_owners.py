@@ -74,7 +74,7 @@ def owners_of_models(
 
 
 def _codeowners(git: Git, commit: str) -> CodeOwnersFile | None:
-    with git.files_of(commit, at_most=CODEOWNERS_BYTES) as read:
+    with git.objects.files_of(commit, at_most=CODEOWNERS_BYTES) as read:
         for path in PLACES:
             content = read(path)
             if content is not None:
