@@ -25,6 +25,7 @@ from tests.golden.samples import SAMPLES
 # What stands for a value that is filled in when the sentence is said: a plan id, a name, a path.
 VALUE = "0123abcd"
 _COMMAND = re.compile(r"`((?:/sqlmesh|sqlmesh|ci-bot|gh workflow run) [^`]+)`")
+_PLACEHOLDER = re.compile(r"<\w+>")
 _FENCE = re.compile(r"^```(?:bash)?\n((?:/sqlmesh|sqlmesh|ci-bot|gh|git) .*?)^```", re.M | re.S)
 
 
@@ -62,9 +63,9 @@ def printed() -> list[str]:
 def check(line: str) -> None:
     """Raises AssertionError where nobody would understand the line."""
     if line.startswith(PREFIX):
-        command = parse_command(line)
+        command = parse_command(_PLACEHOLDER.sub("value", line))
         # A sentence about the command names no plan.
-        asks = line in (f"{PREFIX} apply", f"{PREFIX} help")
+        asks = line in (f"{PREFIX} accept", f"{PREFIX} apply", f"{PREFIX} help")
         assert asks or not isinstance(command, Help), command
         return
     for part in line.split(" && "):

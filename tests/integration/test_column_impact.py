@@ -10,7 +10,7 @@ from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.lineage.impact import Impact
 from ci_bot.worker.plan import planning
 from ci_bot.worker.plan.planning import PlanRequest
-from ci_bot.worker.review.impact_inputs import column_impact
+from ci_bot.worker.review.column_impact.impact_inputs import column_impact
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop

@@ -33,7 +33,7 @@ from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
-from ci_bot.worker.review.impact_inputs import column_impact
+from ci_bot.worker.review.column_impact.impact_inputs import column_impact
 from ci_bot.worker.review.policy_scopes import scoped_models
 from ci_bot.worker.review.refused import no_plan, refused
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs

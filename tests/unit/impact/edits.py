@@ -176,8 +176,11 @@ def _renamed_sources(tree: Any, random: Random) -> bool:
         if alias.name and alias.name != "steps"
     }
     for node in tree.find_all(exp.Column):
-        if node.table in names:
-            node.set("table", exp.to_identifier(names[node.table]))
+        # A field of a struct is parsed as if its source were a schema, and a whole row, which is
+        # taken of t1, t2 and their like alone, as a column.
+        place = "db" if node.db else "table" if node.table else "this"
+        if node.text(place) in names and (place != "this" or node.name[0] == "t"):
+            node.set(place, exp.to_identifier(names[node.text(place)]))
     for node in tree.find_all(exp.Table):
         if not node.db and node.name in names:
             node.set("this", exp.to_identifier(names[node.name]))

@@ -12,7 +12,7 @@ from sqlmesh.utils.metaprogramming import Executable
 from ci_bot.contracts.documents.plan import ChangeType
 from ci_bot.contracts.lineage.impact import Impact, IndirectModel
 from ci_bot.worker.impact.telling import impact_of
-from ci_bot.worker.review.impact_inputs import ChangedModels, project_of
+from ci_bot.worker.review.column_impact.impact_inputs import ChangedModels, project_of
 from ci_bot.worker.words.names import Names
 from tests.unit.rules.world import models
 

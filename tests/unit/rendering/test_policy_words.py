@@ -117,7 +117,7 @@ def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
 def test_terminal__has_the_same() -> None:
     text = " ".join(to_terminal(report(), make_context(marker=None)).split())
     assert "By itself high; .sqlmesh-review.yaml line 4 says otherwise: we know." in text
-    assert "Not counted: 1 accepted by its owner, 2 ignored by the policy" in text
+    assert "Not counted 1 accepted by its owner, 2 ignored by the policy" in text
     assert "Accepted by @alice on 2026-11-22: we know." in text
     assert "of the base commit" in text
 

@@ -86,6 +86,7 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "number": _ours(words.number),
     "count": _ours(words.count),
     "plural": _ours(words.plural),
+    "and_more": _ours(words.and_more),
     "duration": _ours(words.duration),
     "executor_time": _ours(words.executor_time),
     "size": _ours(words.size),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from ci_bot.contracts import durations
@@ -79,6 +80,12 @@ def number(value: float) -> str:
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.2g}"
+
+
+def and_more(items: Sequence[object], shown: int, more: int = 0) -> str:
+    """The end of a list that is cut after `shown` items, with `more` that it does not hold."""
+    rest = max(len(items) - shown, 0) + more
+    return f" and {number(rest)} more" if rest else ""
 
 
 def count(value: int, noun: str) -> str:

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ci_bot.contracts.lineage.impact import HowChanged
-from ci_bot.worker.review.impact_definitions import OF_THE_RUN, definition_of, own_statements
+from ci_bot.worker.review.column_impact.impact_definitions import (
+    OF_THE_RUN,
+    definition_of,
+    own_statements,
+)
 from ci_bot.worker.rules.sql.columns import known_types, retyped
 
 _SAME_DATA = frozenset({"FULL", "VIEW", "EMBEDDED"})  # other storage, the same content

@@ -14,8 +14,12 @@ from ci_bot.worker.impact.facts import ChangedProject, Model, ModelChange
 from ci_bot.worker.impact.telling import MOST_INDIRECT, impact_of
 from ci_bot.worker.plan.describe import change_type
 from ci_bot.worker.plan.planning import Planned
-from ci_bot.worker.review.impact_changes import beside_query, changed_columns
-from ci_bot.worker.review.impact_definitions import deciding, definition_of, read_elsewhere
+from ci_bot.worker.review.column_impact.impact_changes import beside_query, changed_columns
+from ci_bot.worker.review.column_impact.impact_definitions import (
+    deciding,
+    definition_of,
+    read_elsewhere,
+)
 from ci_bot.worker.rules.sql.columns import known_types
 from ci_bot.worker.rules.sql.queries import plain
 from ci_bot.worker.words.names import Names
