@@ -96,7 +96,25 @@ def _value(before: str, after: str, source: str = "raw.orders AS o") -> Pair:
 
 
 # Each gives the same rows on any data.
+_WINDOW = (
+    "SELECT o.order_id, SUM(o.amount) OVER (PARTITION BY o.customer_id ORDER BY o.amount{frame}) "
+    "AS total FROM raw.orders AS o"
+)
 SAME: Mapping[str, Pair] = {
+    "frame without an end": (
+        _WINDOW.format(frame=" ROWS UNBOUNDED PRECEDING"),
+        _WINDOW.format(frame=" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
+    ),
+    "no frame behind an order": (
+        _WINDOW.format(frame=""),
+        _WINDOW.format(frame=" RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
+    ),
+    "no frame and no order": (
+        _WINDOW.format(frame="").replace(" ORDER BY o.amount", ""),
+        _WINDOW.format(frame=" ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING").replace(
+            " ORDER BY o.amount", ""
+        ),
+    ),
     # names
     "a table's alias": (_O, "SELECT x.order_id FROM raw.orders AS x"),
     "no alias": (_O, "SELECT orders.order_id FROM raw.orders"),
@@ -423,6 +441,14 @@ _HAS = "(SELECT 1 FROM raw.customers AS c WHERE c.customer_id = o.customer_id)"
 
 # Each gives other rows on the data above.
 OTHER: Mapping[str, Pair] = {
+    "peers count or do not": (
+        _WINDOW.format(frame=""),
+        _WINDOW.format(frame=" ROWS UNBOUNDED PRECEDING"),
+    ),
+    "whole partition or up to here": (
+        _WINDOW.format(frame=""),
+        _WINDOW.format(frame=" ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"),
+    ),
     # occurrences
     "a difference turned within a self-join": (
         _SELF.format(out="a.pay - b.pay AS v"),

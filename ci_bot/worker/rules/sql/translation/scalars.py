@@ -228,17 +228,12 @@ class Scalars:
         by = [self.read(item) for item in node.args.get("partition_by") or []]
         order, frame = node.args.get("order"), node.args.get("spec")
         keys = [self.read(item) for item in order.expressions] if order is not None else []
-        told = (
-            " ".join(str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name))
-            if frame is not None
-            else ""
-        )
         ends = [self.read(frame.args[n]) for n in _ENDS if frame and not _is_text(frame, n)]
         parts = (
             _within(function),
             Operation("by", tuple(by), Order.FREE_AND_ONCE),
             Operation("order", tuple(keys)),
-            leaf("frame", told.upper()),
+            leaf("frame", _frame_in_full(frame, ordered=order is not None)),
             *ends,
         )
         by_rows = frame is not None and str(frame.args.get("kind") or "").upper() != "RANGE"
@@ -272,6 +267,21 @@ class Scalars:
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
 _FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
 _ENDS = ("start", "end")
+_WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
+_UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
+
+
+def _frame_in_full(frame: Any, *, ordered: bool) -> str:
+    """The frame with what SQL means where it is left out: up to the current row, and without any
+    frame up to its peers, or the whole partition where nothing orders it."""
+    if frame is None:
+        return _UP_TO_PEERS if ordered else _WHOLE
+    told = [str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name)]
+    if frame.args.get("end") is None:
+        told += ["CURRENT ROW"]
+    text = " ".join(part.upper() for part in told if part)
+    kind, _, extent = text.partition(" ")
+    return _WHOLE if extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") else text
 
 
 def _is_text(frame: Any, name: str) -> bool:
