@@ -109,9 +109,22 @@ def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
     if old is None or not old.is_model:
         return False
-    before, after = old.model.columns_to_types, snapshot.model.columns_to_types
+    before, after = columns_as_built(old.model), columns_as_built(snapshot.model)
     unknown = before is None or after is None
     return not snapshot.is_metadata if unknown else before != after
+
+
+def columns_as_built(model: Any) -> dict[str, str] | None:
+    """The columns with their types in the words of the model's engine; None where not known.
+
+    A type that comes back from the state may be another of SQLGlot's for the same of the engine:
+    SQLMesh makes the validity columns of a history TIMESTAMP, which Spark's dialect reads back as
+    one with a time zone.
+    """
+    columns = model.columns_to_types
+    if columns is None:
+        return None
+    return {name: kind.sql(dialect=model.dialect) for name, kind in columns.items()}
 
 
 def _reused(planned: Planned, built: Built) -> dict[str, list[Interval]]:

@@ -1,4 +1,4 @@
-"""What prod would still have to build: intervals taken off intervals."""
+"""What prod would still have to build, and whether its tables are altered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from time import perf_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.plan.prod_plan import subtract
+from ci_bot.worker.plan.prod_plan import columns_as_built, subtract
+from tests.unit.rules.world import models
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 40), st.integers(1, 12)).map(lambda t: (t[0], t[0] + t[1])),
@@ -33,3 +34,19 @@ def test_subtract__five_minute_intervals_of_years_are_one_sweep() -> None:
     started = perf_counter()
     assert subtract(intervals, intervals[:-1]) == intervals[-1:]
     assert perf_counter() - started < 30
+
+
+def test_columns__of_a_history_are_the_same_when_they_come_back_from_the_state() -> None:
+    text = """
+        MODEL (
+          name mart.h,
+          kind SCD_TYPE_2_BY_COLUMN (unique_key order_id, columns [status])
+        );
+        SELECT o.order_id, o.status FROM raw.orders AS o
+    """
+    (now, *_), (before, *_) = (
+        [m for m in models({"models/h.sql": text}, stored=stored).values() if m.is_sql]
+        for stored in (False, True)
+    )
+    assert now.columns_to_types != before.columns_to_types, "SQLGlot has two types for it"
+    assert columns_as_built(now) == columns_as_built(before) is not None
