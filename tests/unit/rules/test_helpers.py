@@ -22,6 +22,7 @@ from ci_bot.worker.rules.sql.interval import bounds_of
 from ci_bot.worker.rules.sql.personal import is_personal
 from ci_bot.worker.rules.sql.python_code import (
     clock_calls_in,
+    is_pure,
     random_calls_in,
     side_effects_in,
 )
@@ -168,6 +169,29 @@ def test_python_calls(source: str, clock: bool, chance: bool) -> None:
     trees = [ast.parse(textwrap.dedent(source))]
 
     assert (bool(clock_calls_in(trees)), bool(random_calls_in(trees))) == (clock, chance)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def f(e, column, rate=0.19):\n    return f'{column} / (1 + {rate})'", True),
+        ("def f(e, *columns):\n    return [f'LOWER({c})' for c in columns]", True),
+        ("def f(e, column):\n    'Doc.'\n    name = column.name\n    return name.upper()", True),
+        ("def f(e, column):\n    return column if e.runtime_stage == 'loading' else 0", False),
+        ("def f(e, column):\n    return column + RATE", False),
+        ("def f(e, column):\n    import os\n    return os.environ['x']", False),
+        ("def f(e, column):\n    return open(column).read()", False),
+        ("def f(e, column):\n    return column.__class__", False),
+        ("def f(e, column, now=today()):\n    return now", False),
+        ("def f(e, column):\n    return (lambda: e)().runtime_stage", False),
+        ("x = 1", False),
+        ("def f(e):\n    return 1\nf = g", False),
+        ("def f(", False),
+        (None, False),
+    ],
+)
+def test_python_macro__is_pure(source: str | None, expected: bool) -> None:
+    assert is_pure(source) is expected
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from sqlmesh.core import dialect as d
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.sql.algebra.terms import Interner
 from ci_bot.worker.rules.sql.proof import form_of
+from ci_bot.worker.rules.sql.python_code import is_pure
 from ci_bot.worker.rules.sql.queries import Query
 from ci_bot.worker.rules.statements import model_statements
 
@@ -57,21 +58,29 @@ def _declared_types(model: Any) -> dict[str, str]:
 def _same_macros(pair: Pair, old: Query, new: Query) -> bool:
     """Whether macros are called alike, and are the same ones.
 
-    A macro's call may be spelled otherwise where the macro is SQLMesh's own, which only writes its
-    arguments down, and where none of these is a time, which it might compare with another.
+    A macro's call may be spelled otherwise, come or go, where the macro only writes its arguments
+    down: one of SQLMesh's own, or one whose code shows it. None of its arguments may be a time,
+    which it might compare with another.
     """
     before, after = _calls(old), _calls(new)
     if not before and not after:
         return True
-    if _code(pair.before) != _code(pair.after):
+    if _definitions(pair.before) != _definitions(pair.after):
         return False
-    projects_own = {name.lower() for name in (*pair.before.python_env, *pair.after.python_env)}
+    code, was = _code(pair.after), _code(pair.before)
+    for name in code.keys() | was.keys():
+        one, other = was.get(name), code.get(name)
+        if one != other and ((one is not None and other is not None) or not is_pure(one or other)):
+            return False
+    projects_own = {name.lower(): text for name, text in (*was.items(), *code.items())}
     differing = [*(before - after).elements(), *(after - before).elements()]
     calls = {
         call.sql(): call for query in (old, new) for call in query.written_tree.all(d.MacroFunc)
     }
     return not any(
-        _name(calls[text]) in projects_own or _mentions_time(calls[text]) for text in differing
+        _mentions_time(calls[text])
+        or ((own := projects_own.get(_name(calls[text]))) is not None and not is_pure(own))
+        for text in differing
     )
 
 
@@ -87,10 +96,13 @@ def _mentions_time(call: Any) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
-def _code(model: Any) -> tuple[dict[str, str], list[str]]:
+def _code(model: Any) -> dict[str, str]:
     """The text of the macros and variables that a model uses."""
-    used = {name: str(item.payload) for name, item in model.python_env.items()}
-    return used, [definition.sql() for definition in model.macro_definitions]
+    return {name: str(item.payload) for name, item in model.python_env.items()}
+
+
+def _definitions(model: Any) -> list[str]:
+    return [definition.sql() for definition in model.macro_definitions]
 
 
 def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
@@ -101,4 +113,7 @@ def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
         return False
     keys = Interner()
     was, now = form_of(before, keys, pair.new_names), form_of(after, keys)
-    return was is not None and now is not None and was.proves_same(now)
+    if was is None or now is None:
+        return False
+    one_text = pair.is_one_text(before, after)
+    return was.proves_same(now) or (one_text and was.is_understood and now.is_understood)

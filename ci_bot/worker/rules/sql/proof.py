@@ -33,8 +33,13 @@ class Form:
 
     def proves_same(self, other: Form) -> bool:
         """Whether both give the same rows on any data, up to the order of rows and columns."""
-        understood = not self.gaps and not other.gaps and self.rows is not None
+        understood = self.is_understood and other.is_understood
         return understood and self.rows == other.rows and self.results == other.results
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether there is nothing in the query of which it is unknown what it gives."""
+        return not self.gaps and self.rows is not None
 
     @property
     def grouped_by(self) -> frozenset[str]:

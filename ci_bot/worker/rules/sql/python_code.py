@@ -216,6 +216,48 @@ def _has(call: ast.Call, *keywords: str) -> bool:
     return any(item.arg in keywords for item in call.keywords)
 
 
+def is_pure(source: str | None) -> bool:
+    """Whether a macro's result is made of its arguments alone, as its text shows.
+
+    It is one function, which names nothing but its parameters, what it binds itself, and the
+    builtins that compute; its first parameter, SQLMesh's evaluator, knows the time and the
+    environment, and is not touched.
+    """
+    tree = parse(source) if source is not None else None
+    if not isinstance(tree, ast.Module) or [type(node) for node in tree.body] != [ast.FunctionDef]:
+        return False
+    function = tree.body[0]
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    arguments = function.args
+    if any(isinstance(node, _REACHES_OUT) for part in function.body for node in ast.walk(part)):
+        return False
+    if not all(isinstance(value, ast.Constant) for value in (*arguments.defaults,)):
+        return False
+    given = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][1:]
+    given += [one.arg for one in arguments.kwonlyargs]
+    given += [one.arg for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    names = [n for part in function.body for n in ast.walk(part) if isinstance(n, ast.Name)]
+    bound = {*given, *(name.id for name in names if isinstance(name.ctx, ast.Store))}
+    attributes = (
+        n.attr for part in function.body for n in ast.walk(part) if isinstance(n, ast.Attribute)
+    )
+    return all(name.id in bound or name.id in _COMPUTES for name in names) and not any(
+        name.startswith("_") for name in attributes
+    )
+
+
+_REACHES_OUT = (
+    ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.FunctionDef, ast.AsyncFunctionDef,
+    ast.ClassDef, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom,
+)  # fmt: skip
+_COMPUTES = frozenset(
+    {"abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list",
+     "max", "min", "range", "reversed", "round", "sorted", "str", "sum", "tuple", "zip", "True",
+     "False", "None", "ValueError"}
+)  # fmt: skip
+
+
 def side_effects_in(tree: ast.AST) -> list[str]:
     """Calls that do something besides computing a value: files, network, processes, the engine."""
     names = imports([tree])
