@@ -290,7 +290,7 @@ def test_against_prods_state__the_same(tmp_path: Path) -> None:
 def test_forked_loaders__tell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAX_FORK_WORKERS", "2")
     repository = with_macro(tmp_path, "", {})
-    jinja = "JINJA_QUERY_BEGIN;\nSELECT {{ 1 + 1 }} AS two\nJINJA_END;\n"
+    jinja = "JINJA_QUERY_BEGIN;\nSELECT '{{ 1.__class__ }}' AS two\nJINJA_END;\n"
 
     report, loaded = review(
         repository, {"project/models/two.sql": f"MODEL (name shop.two, kind FULL);\n{jinja}"}
