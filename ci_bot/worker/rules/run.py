@@ -116,7 +116,7 @@ def observed_in_files(inputs: RuleInputs) -> Iterator[Observation]:
 
 def observed(inputs: RuleInputs) -> Iterator[Observation]:
     """What all other rules see on a loaded project and its plan."""
-    queries = Queries()
+    queries = Queries(inputs.after, inputs.before)
     yield from _project((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
     for observation in _project(STATEMENT_RULES, inputs):
         # Its silence would let a statement through that writes prod.

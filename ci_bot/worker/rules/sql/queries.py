@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -32,17 +32,18 @@ class Query:
     the interval at the epoch. Trees and scopes are made when they are first asked for.
     """
 
-    def __init__(self, model: Any, written: Any) -> None:
+    def __init__(self, model: Any, written: Any, embedded: Mapping[str, Any]) -> None:
         self._model = model
+        self._embedded = embedded
         self.written = written
 
     @cached_property
     def rendered(self) -> Any:
         """The query as SQLMesh would run it; None where that takes the engine, or fails."""
         try:
-            query = self._model.render_query()
+            query = self._render()
             if query is not None and self._may_fold(query) and _is_emptied(query):
-                query = self._model.render_query(start=SENTINEL_START, end=SENTINEL_END)
+                query = self._render(start=SENTINEL_START, end=SENTINEL_END)
         except Exception:  # a macro of the project may raise anything; the load reports it
             return None
         return query
@@ -51,7 +52,7 @@ class Query:
     def rendered_apart(self) -> Any:
         """As `rendered`, with start, end and now at three days, and as in a run; None as there."""
         try:
-            return self._model.render_query(
+            return self._render(
                 start=SENTINEL_START,
                 end=SENTINEL_END,
                 execution_time=SENTINEL_NOW,
@@ -59,6 +60,10 @@ class Query:
             )
         except Exception:  # a macro of the project may raise anything
             return None
+
+    def _render(self, **when: Any) -> Any:
+        query = self._model.render_query(**when)
+        return query if query is None else _with_embedded(query, self._embedded, when)
 
     def _may_fold(self, query: Any) -> bool:
         """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
@@ -106,31 +111,64 @@ class Query:
 
 
 class Queries:
-    """Queries by model object, so that every rule of a run shares them."""
+    """Queries by model object, so that every rule of a run shares them.
 
-    def __init__(self) -> None:
+    Args:
+        sides: Models by fully qualified name, of a project before and after. Those of kind
+            EMBEDDED have no table: each query holds their queries, as SQLMesh runs it.
+    """
+
+    def __init__(self, *sides: Mapping[str, Any]) -> None:
         self._known: dict[int, tuple[Any, Query | None]] = {}
+        self._embedded: dict[int, Mapping[str, Any]] = {}
+        for side in sides:
+            embedded = {name: model for name, model in side.items() if model.kind.is_embedded}
+            if embedded:
+                self._embedded |= dict.fromkeys(map(id, side.values()), embedded)
 
     def of(self, model: Any) -> Query | None:
         """The query of `model`; None for models that have none."""
         known = self._known.get(id(model))
         if known is None:
-            known = (model, _query(model))  # the model is kept, so its id stays its own
+            query = _query(model, self._embedded.get(id(model), {}))
+            known = (model, query)  # the model is kept, so its id stays its own
             self._known[id(model)] = known
         return known[1]
 
 
-def _query(model: Any) -> Query | None:
+def _query(model: Any, embedded: Mapping[str, Any]) -> Query | None:
     if not getattr(model, "is_sql", False):
         return None
     try:
         written = model.query
     except (SqlglotError, SQLMeshError):
         written = None
-    query = Query(model, written if isinstance(written, exp.Query) else None)
+    query = Query(model, written if isinstance(written, exp.Query) else None, embedded)
     if query.written is None and query.rendered is None:
         return None
     return query
+
+
+def _with_embedded(query: Any, embedded: Mapping[str, Any], when: Mapping[str, Any]) -> Any:
+    """The query with those of the embedded models that it reads, as SQLMesh puts them in."""
+    names = embedded and {
+        exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
+    }
+    if not names or names.isdisjoint(embedded):
+        return query
+
+    def put_in(node: Any) -> Any:
+        model = (
+            embedded.get(exp.table_name(node, identify=True))
+            if isinstance(node, exp.Table)
+            else None
+        )
+        inner = model.render_query(**when) if model is not None else None
+        if model is None or inner is None:
+            return node
+        return _with_embedded(inner, embedded, when).subquery(alias=node.alias or model.view_name)
+
+    return query.copy().transform(put_in, copy=False)
 
 
 def _is_emptied(query: Any) -> bool:
