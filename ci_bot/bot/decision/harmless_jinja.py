@@ -60,9 +60,9 @@ def only_writes_text(template: str) -> bool:
     """
     try:
         tree = _ENVIRONMENT.parse(template)
+        return all(_is_harmless(node) for node in [tree, *tree.find_all(nodes.Node)])
     except (TemplateSyntaxError, RecursionError, MemoryError, ValueError):
         return False
-    return all(_is_harmless(node) for node in [tree, *tree.find_all(nodes.Node)])
 
 
 def _is_harmless(node: nodes.Node) -> bool:

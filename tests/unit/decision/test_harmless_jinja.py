@@ -54,6 +54,10 @@ RUNS = [
     "{% filter attr('__class__') %}x{% endfilter %}",
     "{{",
     "{{ " + "(" * 5_000 + " }}",
+    # Nested too deeply to be walked through.
+    "{{ a" + ".b" * 60_000 + " }}",
+    "{{ a" + "()" * 60_000 + " }}",
+    "{{ 1" + "+1" * 60_000 + " }}",
 ]
 
 
