@@ -38,7 +38,7 @@ from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.workspace import Workspace, private_workspace
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.messages import CleanupRequest, Owner, Progress
-from ci_bot.errors import BadInput, BotError, Cancelled, WorkerFailed
+from ci_bot.errors import BadInput, Cancelled, WorkerFailed
 from ci_bot.secrets import Redactor
 from tests.conftest import missing
 
@@ -599,7 +599,7 @@ BOT = """
 import json, os, signal, sys, time
 from pathlib import Path
 from ci_bot.contracts.messages import CleanupRequest, Owner
-from ci_bot.errors import BotError
+from ci_bot.errors import BotError, Cancelled
 from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.user import Identity
 from ci_bot.bot.cage.launch import Launch, WorkerLimits
@@ -633,7 +633,7 @@ try:
                 if scenario == "deaf" else [], flush=True),
             cancel=token, clock=time.monotonic,
         )
-except BotError as error:
+except (BotError, Cancelled) as error:
     print(error.message)
     code = error.exit_code
 sys.exit(code)
@@ -871,7 +871,7 @@ def test_requirements__refused_before_anything_starts(laptop: Cage) -> None:
 def test_requirements__cancelled(laptop: Cage) -> None:
     (laptop.workspace.repository / "requirements.txt").write_text("six\n")
     laptop.cancel.cancel(signal.SIGTERM)
-    with pytest.raises(BotError) as failure:
+    with pytest.raises(Cancelled) as failure:
         install(laptop)
     assert failure.value.exit_code == 143
 
