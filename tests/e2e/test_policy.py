@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -196,6 +197,7 @@ def test_accept__by_a_comment_that_was_edited_is_refused(scene: Scene) -> None:
     change = scene.open("threshold", threshold(200))
     rule = next(iter(weights(change.review("opened"))))
     asked = change.pull.add_comment("What is this?", "writer")
+    time.sleep(1.1)  # GitHub's times are whole seconds
     change.pull.edit_comment(asked["id"], f'/sqlmesh accept {rule} {MODEL} "x"', "maintainer")
     outcome = change.dispatch({"mode": "accept", "comment-id": str(asked["id"])}, actor=BOT)
     assert outcome.exit_code == 3, outcome.stdout
