@@ -230,7 +230,6 @@ ROWS: tuple[Row, ...] = (
          f"{GIT}test_traps__the_trap_would_spring",
          f"{GIT}test_traps__a_checkout_of_another_owner"),
     _row(46, "Credentials that checkout leaves behind",
-         f"{GIT}test_persisted_credentials__are_named_without_values",
          f"{WORKFLOWS}test_checkout__leaves_no_credentials_behind", EVERYTHING),
     _row(47, "Links and .. in paths", EVERYTHING, IN_IMAGE,
          f"{COPY}test_copy__links_that_leave_are_dropped",
