@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.contracts.messages import Workplace
 from ci_bot.worker.process.load_trace import not_loading
 from ci_bot.worker.rules.inputs import ReadFile, no_file
+
+# Files of each side whose contents are kept; each may be as large as `LARGEST_FILE_BYTES`.
+_KEPT = 4
 
 
 def before(directory: str | None, unread: Collection[str] = ()) -> ReadFile:
@@ -39,6 +43,8 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     tops = [Path(os.path.realpath(root)) for root in roots]
     closed = frozenset(unread)
 
+    # One rule after the other looks at the same file.
+    @lru_cache(maxsize=_KEPT)
     def read(path: str) -> bytes | None:
         if path in closed or not is_read(path):
             return None
