@@ -6,7 +6,7 @@ file has to say so here, and the bot then prepares it.
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from posixpath import splitext
 
 # Larger ones are no code, no configuration, and no seed that SQLMesh should keep in its state.
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
@@ -30,6 +30,6 @@ UNREAD_SUFFIXES = frozenset(
 
 def is_read(path: str) -> bool:
     """Whether some rule looks into a changed file with this path."""
-    name = PurePosixPath(path)
+    name = path.rpartition("/")[2]
     # `.env.db` is a file of variables like `.env`, and no database.
-    return name.name.startswith(".env") or name.suffix.lower() not in UNREAD_SUFFIXES
+    return name.startswith(".env") or splitext(name)[1].lower() not in UNREAD_SUFFIXES

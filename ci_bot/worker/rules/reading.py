@@ -40,7 +40,8 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     """
     # Not `resolve`, which raises where a link leads to itself: one such file in a change must not
     # keep a rule from all the others.
-    tops = [Path(os.path.realpath(root)) for root in roots]
+    tops = [os.path.realpath(root) for root in roots]
+    inside = tuple(f"{top.rstrip('/')}/" for top in tops)
     closed = frozenset(unread)
 
     # One rule after the other looks at the same file.
@@ -48,11 +49,10 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     def read(path: str) -> bytes | None:
         if path in closed or not is_read(path):
             return None
-        file = Path(os.path.realpath(tops[0] / path))
+        target = os.path.realpath(f"{tops[0]}/{path}")
+        file = Path(target)
         try:
-            if not any(file.is_relative_to(top) for top in tops) or not stat.S_ISREG(
-                file.stat().st_mode
-            ):
+            if not target.startswith(inside) or not stat.S_ISREG(file.stat().st_mode):
                 return None
             with not_loading(), file.open("rb") as opened:
                 content = opened.read(LARGEST_FILE_BYTES + 1)

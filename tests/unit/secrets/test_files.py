@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.secrets.shapes import ISSUED, PLACED, issued, placed
-from ci_bot.worker.rules.files.credentials import LONGEST_LINE, Credential, credential_in
+from ci_bot.secrets.shapes import ISSUED, PLACED, Shapes, issued, placed
+from ci_bot.worker.rules.files.credentials import (
+    LONGEST_LINE,
+    Credential,
+    credential_in,
+    may_hold_one,
+)
 from tests.unit.rules.world import files, seen
 from tests.unit.secrets.innocents import INNOCENT_LINES
 from tests.unit.secrets.leaks import LEAKS, UPPER, Leak, made, pem
@@ -31,6 +36,12 @@ def test_leak__is_found(leak: Leak) -> None:
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_innocent_line__is_left_alone(path: str, line: str) -> None:
     assert found_in(line, path) == []
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
+def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
+    for text in (leak.text, f"first\n{leak.text}\nlast"):
+        assert may_hold_one(text, leak.path, Shapes.that_may_be_in(text))
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)

@@ -32,6 +32,9 @@ _STORES = ("AWS_", "AZURE_", "GCS_", "S3_")
 _PROSE = frozenset({
     ".md", ".rst", ".adoc", ".txt", ".html", ".csv", ".tsv", ".log", ".svg", ".css",
 })  # fmt: skip
+# Files whose format leaves names out.
+_NETRC = frozenset({".netrc", "_netrc", ".authinfo"})
+_PGPASS = frozenset({".pgpass", "pgpass.conf"})
 _QUICK = re.compile(r"pass|pwd|pw\b|secret|token|key|credential|auth|jwt|pat\b|sas\b")
 _LITERAL = r"""(?: "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )"""
 _NAMED = re.compile(
@@ -66,6 +69,21 @@ class Credential(NamedTuple):
 
     what: str
     sure: bool
+
+
+def may_hold_one(text: str, path: str, shapes: Shapes) -> bool:
+    """Whether looking at the lines of a file can find anything; most files of a change end here.
+
+    Args:
+        shapes: Those that `text` may hold.
+    """
+    return bool(
+        shapes.issued
+        or shapes.placed
+        or path.rpartition("/")[2] in _NETRC | _PGPASS
+        or _QUICK.search(text.lower())
+        or BEGIN_KEY.search(text)
+    )
 
 
 def credential_in(
@@ -141,11 +159,11 @@ def _grade_placed(value: str, *, header: bool) -> Likeness:
 
 def _by_file(line: str, name: str) -> Iterator[Credential]:
     """Files whose format leaves names out."""
-    if name in (".netrc", "_netrc", ".authinfo"):
+    if name in _NETRC:
         found = re.search(r"\bpassword\s+(\S+)", line)
         if found:
             yield from _graded("a password", likeness(found[1], made_by_people=True))
-    if name in (".pgpass", "pgpass.conf"):
+    if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
             yield from _graded("a password", likeness(parts[4], made_by_people=True))

@@ -10,7 +10,7 @@ from ci_bot.contracts.files import is_read
 from ci_bot.contracts.rules import rule
 from ci_bot.secrets.literals import SHORTEST, stands_for_one
 from ci_bot.secrets.shapes import Shapes
-from ci_bot.worker.rules.files.credentials import Credential, credential_in
+from ci_bot.worker.rules.files.credentials import Credential, credential_in, may_hold_one
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import on_file
@@ -30,8 +30,11 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
         after = inputs.text_after(path) if is_read(path) else None
         if after is None:
             continue
+        shapes = Shapes.that_may_be_in(after)
+        if not may_hold_one(after, path, shapes):
+            continue
+        lines = after.splitlines()
         known = set((inputs.text_before(path) or "").splitlines())
-        lines, shapes = after.splitlines(), Shapes.that_may_be_in(after)
         found: dict[Credential, list[int]] = {}
         for number, line in enumerate(lines):
             credential = None

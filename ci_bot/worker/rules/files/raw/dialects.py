@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from sqlglot import Dialects
@@ -14,6 +15,8 @@ from ci_bot.worker.words.yaml_data import load
 # Where nothing is said: one that quotes with backticks, one that does with double quotes.
 _UNKNOWN = ("spark", "duckdb")
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+# Configurations that are read once, however many files ask for them.
+_PROJECTS = 8
 _KNOWN = frozenset(dialect.value for dialect in Dialects)
 
 
@@ -34,17 +37,24 @@ def _default(inputs: RuleInputs, path: str) -> str | None:
     for name in ("config.yaml", "config.yml"):
         text = inputs.text_after(str(root / name))
         if text is not None:
-            settings = load(_JINJA.sub("jinja", text))
-            defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
-            found = defaults.get("dialect") if isinstance(defaults, dict) else None
-            return _name(found)
-    return _in_python(inputs.text_after(str(root / "config.py")))
+            return _in_yaml(text)
+    return _in_python(inputs.text_after(str(root / "config.py")) or "")
 
 
-def _in_python(text: str | None) -> str | None:
+# Every changed file of a project asks for the same configuration.
+@lru_cache(maxsize=_PROJECTS)
+def _in_yaml(text: str) -> str | None:
+    """`model_defaults: {dialect: spark}` in a config.yaml."""
+    settings = load(_JINJA.sub("jinja", text))
+    defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
+    return _name(defaults.get("dialect") if isinstance(defaults, dict) else None)
+
+
+@lru_cache(maxsize=_PROJECTS)
+def _in_python(text: str) -> str | None:
     """`dialect="spark"` or `"dialect": "spark"` in a config.py, which is not run."""
     try:
-        tree = ast.parse(text or "")
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
     for node in ast.walk(tree):
