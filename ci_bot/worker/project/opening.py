@@ -20,7 +20,7 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 import ci_bot
 from ci_bot.contracts.base import Failure, Versions
-from ci_bot.contracts.documents.report import Baseline
+from ci_bot.contracts.documents.report import Baseline, Project
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
@@ -31,7 +31,7 @@ from ci_bot.worker.project.configuring import (
     new_context,
     require_spark,
 )
-from ci_bot.worker.project.directories import ProjectPlace
+from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.words.state_failures import unusable_state
 
@@ -226,6 +226,17 @@ def open_without_state(
     load(context, clock.phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
+
+
+def described_project(opened: OpenProject, place: ProjectPlace) -> Project:
+    """What a report calls the project that was loaded."""
+    context = opened.context
+    return Project(
+        paths=[display_path(path, place) for path in place.projects],
+        gateway=context.selected_gateway,
+        dialect=context.default_dialect,
+        models=len(context.models),
+    )
 
 
 def versions_of(opened: OpenProject | None) -> Versions:

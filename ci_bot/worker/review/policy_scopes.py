@@ -18,6 +18,7 @@ from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.stateless import load_alone
+from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 
@@ -55,6 +56,24 @@ def scoped_models(
         _Side(context, {**before, **after}, scopes),
     ]
     return [_scoped(scope, sides, about, names) for scope in scopes]
+
+
+def scopes_of_told(
+    context: Any, scopes: Sequence[ModelScope], inputs: RuleInputs, told: Iterable[Any]
+) -> list[ScopedModels]:
+    """The scopes of a review, for the models that it says something about.
+
+    Args:
+        told: Changes and findings; each has a model, or None.
+    """
+    return scoped_models(
+        context,
+        scopes,
+        before=inputs.before,
+        after=inputs.after,
+        about={inputs.names.of(item.model) for item in told if item.model is not None},
+        names=inputs.names,
+    )
 
 
 def answer(

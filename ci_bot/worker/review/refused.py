@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Lineage
-from ci_bot.contracts.documents.report import Project, ReviewFacts
+from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.requested import PlanRefusedError
 from ci_bot.worker.process import load_trace
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import validation
-from ci_bot.worker.project.directories import display_path, place_of
-from ci_bot.worker.project.opening import OpenProject, versions_of
+from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.opening import OpenProject, described_project, versions_of
 from ci_bot.worker.records import history
 from ci_bot.worker.review.checks import run_checks
-from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.rule_inputs import refused_inputs
 from ci_bot.worker.rules import find
 from ci_bot.worker.words.names import Names
@@ -50,14 +50,7 @@ def refused(
         inputs = refused_inputs(opened, drift, request)
         found = find(inputs)
         told = (*found, *checked.lint.findings)
-        scoped = scoped_models(
-            context,
-            request.scopes,
-            before=inputs.before,
-            after=inputs.after,
-            about={names.of(item.model) for item in told if item.model is not None},
-            names=names,
-        )
+        scoped = scopes_of_told(context, request.scopes, inputs, told)
     failure = failure_of(error, stage="plan", repository=repository)
     paths = {
         names.of(fqn): inputs.path_of(model)
@@ -66,12 +59,7 @@ def refused(
     }
     cause = next(iter(error.models), None)
     return ReviewFacts(
-        project=Project(
-            paths=[display_path(path, place) for path in place.projects],
-            gateway=context.selected_gateway,
-            dialect=context.default_dialect,
-            models=len(context.models),
-        ),
+        project=described_project(opened, place),
         environment=request.environment,
         baseline=opened.baseline,
         prod_plan=None,

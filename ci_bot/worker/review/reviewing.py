@@ -13,7 +13,7 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, ProdPlan
 from ci_bot.contracts.documents.policy import Acceptance
-from ci_bot.contracts.documents.report import Project, ReviewFacts
+from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
@@ -26,15 +26,15 @@ from ci_bot.worker.plan.stage_list import describe_stages
 from ci_bot.worker.process import load_trace
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline, opening, validation
-from ci_bot.worker.project.directories import display_path, place_of
-from ci_bot.worker.project.opening import OpenProject, versions_of
+from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.opening import OpenProject, described_project, versions_of
 from ci_bot.worker.project.plan_settings import PlanSettings, plan_settings
 from ci_bot.worker.records import history, ownership
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.column_impact.impact_inputs import column_impact
-from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.refused import no_plan, refused
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
@@ -104,25 +104,13 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
         found = find(inputs)
         told = (*described["changes"], *found, *checked.lint.findings)
-        scoped = scoped_models(
-            context,
-            request.scopes,
-            before=inputs.before,
-            after=inputs.after,
-            about={names.of(item.model) for item in told if item.model is not None},
-            names=names,
-        )
+        scoped = scopes_of_told(context, request.scopes, inputs, told)
     with clock.phase("impact"):
         impact = column_impact(planned, names, found)
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
     return ReviewFacts(
-        project=Project(
-            paths=[display_path(path, place) for path in place.projects],
-            gateway=context.selected_gateway,
-            dialect=context.default_dialect,
-            models=len(context.models),
-        ),
+        project=described_project(opened, place),
         environment=request.environment,
         baseline=opened.baseline,
         prod_plan=merged,

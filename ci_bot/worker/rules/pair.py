@@ -73,7 +73,7 @@ class Pair:
         if self.forms is None:
             return False
         was, now = self.forms
-        return was.proves_same(now) or (self.same_text and was.is_understood and now.is_understood)
+        return was.proves_same(now, one_text=self.same_text)
 
     @cached_property
     def meanings(self) -> tuple[Meaning, Meaning] | None:

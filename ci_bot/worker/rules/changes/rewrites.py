@@ -115,5 +115,4 @@ def _same_at_other_times(pair: Pair, old: Query, new: Query) -> bool:
     was, now = form_of(before, keys, pair.new_names), form_of(after, keys)
     if was is None or now is None:
         return False
-    one_text = pair.is_one_text(before, after)
-    return was.proves_same(now) or (one_text and was.is_understood and now.is_understood)
+    return was.proves_same(now, one_text=pair.is_one_text(before, after))

@@ -31,10 +31,16 @@ class Form:
     rows: TermKey | None
     results: Mapping[str, TermKey]
 
-    def proves_same(self, other: Form) -> bool:
-        """Whether both give the same rows on any data, up to the order of rows and columns."""
-        understood = self.is_understood and other.is_understood
-        return understood and self.rows == other.rows and self.results == other.results
+    def proves_same(self, other: Form, *, one_text: bool = False) -> bool:
+        """Whether both give the same rows on any data, up to the order of rows and columns.
+
+        Args:
+            one_text: Whether the engine gets one text for both; what is not understood may give
+                other rows all the same.
+        """
+        if not (self.is_understood and other.is_understood):
+            return False
+        return one_text or (self.rows == other.rows and self.results == other.results)
 
     @property
     def is_understood(self) -> bool:
