@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.oracle.fuzzing import FULL
 from tests.projects import Shop, write_shop
 
 pytest_plugins = ["tests.github_standin.fixtures"]
@@ -27,6 +28,17 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 REPOSITORY = Path(__file__).parent.parent
 # prod's data ends here: ten days, two batches of five.
 PROD_UNTIL = "2024-01-11"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests for the nights out of a day's run; pytest says how many."""
+    if FULL:
+        return
+    kept = [item for item in items if item.get_closest_marker("night") is None]
+    left_out = [item for item in items if item.get_closest_marker("night") is not None]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 def missing(part: str) -> None:

@@ -96,6 +96,7 @@ def test_report__in_place_of_which_the_checkout_has_a_link__is_refused(
     assert (action.workspace / REPORT).is_symlink()
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_temporary_directory__is_empty_after_a_run_with_spark(

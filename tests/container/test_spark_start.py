@@ -34,6 +34,7 @@ def start_spark(engine: Engine, image: str, *settings: str, options: tuple[str, 
     return json.loads(answer), "\n".join(noise) + done.stderr
 
 
+@pytest.mark.night
 def test_spark_start__the_archive_saves_a_third_of_the_processor_time(
     engine: Engine, image: str, record_property: Callable[[str, object], None]
 ) -> None:

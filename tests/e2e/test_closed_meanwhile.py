@@ -75,6 +75,7 @@ def test_apply__of_a_pull_request_that_closes_meanwhile__is_removed(scene: Scene
     assert "shop__pr_31" not in schemas(scene.shop)
 
 
+@pytest.mark.night
 def test_apply__its_evidence_outlives_what_comes_after(scene: Scene) -> None:
     change = scene.open("staying", add_column("orders_of_staying"), number=32)
     plan = change.review("opened").outputs["plan-id"]

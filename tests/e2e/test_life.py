@@ -145,6 +145,7 @@ def test_life__opened_pushed_applied_merged(scene: Scene) -> None:
     assert len(change.comments()) == 2, "one comment, and the note about the apply"
 
 
+@pytest.mark.night
 def test_life__closed_unmerged_after_github_was_down_for_the_apply(scene: Scene) -> None:
     shop = scene.shop
     change = scene.open("add-orders", add_orders, number=8)

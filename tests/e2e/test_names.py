@@ -86,6 +86,7 @@ def test_name__that_a_template_makes_is_told_and_not_used(scene: Scene) -> None:
     )
 
 
+@pytest.mark.night
 def test_selection__by_git_needs_no_git(scene: Scene) -> None:
     """The checkout has two commits and no branch; the bot knows what the pull request changes."""
     change = scene.open("selected", add_column("orders_of_selected"), number=64)

@@ -30,6 +30,7 @@ STEPS = {
     "at the records": "records: ",
     "while it reclaims": "reclaim 1/",
 }
+AT_NIGHT = {"while Spark starts", "at the first view", "at the records"}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,13 @@ def check_gone(shop: Shop, directory: Path, prod: object) -> None:
     assert prod_intervals(shop) == prod
 
 
-@pytest.mark.parametrize("words", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=step, marks=[pytest.mark.night] if step in AT_NIGHT else [])
+        for step, words in STEPS.items()
+    ],
+)
 def test_cleanup__terminated__is_finished_by_the_next(
     applied: Shop, tmp_path: Path, words: str
 ) -> None:

@@ -173,6 +173,7 @@ def check_removal(worker: Client) -> None:
     assert "spark" not in worker.heard.phases
 
 
+@pytest.mark.night
 def test_life__on_iceberg_through_hives_catalog(on_hive: Shop) -> None:
     worker = client(on_hive)
     report, applied = reviewed_and_applied(worker, "pr_1")

@@ -29,7 +29,7 @@ def test_life__on_a_standalone_cluster(shop: Shop, cluster: Cluster) -> None:
             "spark.executor.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         ]
     )
-    shop.edit("config.yaml", "spark.master: local[2]", settings)
+    shop.edit("config.yaml", "spark.master: local[1]", settings)
     shop.edit("models/revenue.sql", REVENUE, f"{REVENUE},\n  CAST(COUNT(*) AS BIGINT) AS spread")
     worker = client(shop)
     report = worker.review("pr_61")

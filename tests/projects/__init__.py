@@ -11,14 +11,16 @@ gateways:
     connection:
       type: spark
       config:
-        spark.master: local[2]
+        spark.master: local[1]
         spark.app.name: shop
         spark.driver.host: 127.0.0.1
         spark.driver.bindAddress: 127.0.0.1
         spark.ui.enabled: "false"
         spark.ui.showConsoleProgress: "false"
         spark.log.level: ERROR
-        spark.sql.shuffle.partitions: "2"
+        spark.default.parallelism: "1"
+        spark.sql.shuffle.partitions: "1"
+        spark.sql.adaptive.enabled: "false"
         spark.sql.session.timeZone: UTC
         spark.sql.warehouse.dir: {warehouse}
         spark.hadoop.datanucleus.schema.autoCreateAll: "true"

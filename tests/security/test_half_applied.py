@@ -77,10 +77,20 @@ def worker(shop: Shop) -> Iterator[Mortal]:
 @pytest.mark.parametrize(
     ("stage", "column", "left"),
     [
-        ("apply: shop.revenue", "killed_in_backfill", "may be half built"),
+        pytest.param(
+            "apply: shop.revenue",
+            "killed_in_backfill",
+            "may be half built",
+            marks=pytest.mark.night,
+        ),
         ("updating the virtual layer", "killed_in_promotion", "may be half built"),
         ("verify: ", "killed_in_verification", "is built and its views are made"),
-        ("evidence: ", "killed_in_evidence", "is built and its views are made"),
+        pytest.param(
+            "evidence: ",
+            "killed_in_evidence",
+            "is built and its views are made",
+            marks=pytest.mark.night,
+        ),
     ],
 )
 def test_apply__killed_at_a_stage__is_told_and_finished_by_the_next(
