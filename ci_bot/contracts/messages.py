@@ -130,6 +130,9 @@ class ReviewRequest(_Planning, _Request):
     before_dir: Name | None = Field(
         default=None, description="Directory with the base branch's version of the changed files."
     )
+    before_apply: bool = Field(
+        default=False, description="Whether an apply of this run loads the same project again."
+    )
     execution_time: str | None = None
     executor_hour_price: float | None = Field(default=None, ge=0)
     scopes: list[ModelScope] = Field(

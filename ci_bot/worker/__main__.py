@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -70,6 +71,8 @@ def main() -> None:
     # A sweep answers as it goes on, and what it has done stays told.
     stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
+    # The trees of a thousand models would be looked through again and again, and nearly all stay.
+    gc.disable()
     limit_forks(request)
     leave_nothing_behind(request)
     try:
@@ -136,6 +139,7 @@ def perform(
         channel.wait()
     search_path.use(request.workplace.python_path)
     compat.judge_macro_code()
+    compat.spare_the_cache(loaded_again=isinstance(request, ReviewRequest) and request.before_apply)
 
     def progress(
         phase: str, message: str, done: int | None = None, total: int | None = None

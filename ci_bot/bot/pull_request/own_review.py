@@ -54,6 +54,7 @@ def review_again(
     """
     inputs, window = settings.inputs, marker.window if marker else None
     options = ReviewOptions(
+        before_apply=True,
         environment=publisher.template.environment,
         owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=commits_of(pull, client),

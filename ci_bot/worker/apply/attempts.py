@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,9 @@ class Attempts:
         Args:
             alone: One batch at a time.
         """
+        # A build may take hours; what was loaded and planned stays, and is not looked through.
+        gc.freeze()
+        gc.enable()
         evaluator = compat.plan_evaluator(
             self._context,
             recorder,

@@ -80,6 +80,7 @@ from ci_bot.worker.compat.states import (
     throwaway_state,
     throwaway_state_again,
 )
+from ci_bot.worker.compat.throwaway_cache import spare_the_cache
 
 SUPPORTED = ("0.236",)
 
@@ -138,6 +139,7 @@ __all__ = [
     "select_by_changed_files",
     "selector_of",
     "set_known_catalog",
+    "spare_the_cache",
     "state_adapter",
     "state_adapter_of",
     "state_connection",

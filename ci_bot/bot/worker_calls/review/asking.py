@@ -89,6 +89,7 @@ def _ask(
             pinned=options.pinned,
             head_branch=options.commits.head_branch,
             base_names=options.commits.base_names(),
+            before_apply=options.before_apply,
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
             scopes=team.scopes,

@@ -36,6 +36,7 @@ class ReviewOptions:
 
     Attributes:
         limits: Those that an input sets; the policy's count where it sets none.
+        before_apply: Whether an apply of the same run follows.
         no_lighter: Why the policy makes nothing lighter, as a sentence; None where it may.
     """
 
@@ -50,6 +51,7 @@ class ReviewOptions:
     execution_time: str | None = None
     limits: Limits = field(default_factory=Limits)
     executor_hour_price: float | None = None
+    before_apply: bool = False
     conflict: bool = False
     fork: bool = False
     python_path: tuple[str, ...] = ()

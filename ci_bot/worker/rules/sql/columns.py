@@ -30,6 +30,13 @@ _TEXTS = ("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "NAME")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19, "INT128": 38, "INT256": 76}
 
 
+def _reads_the_same(before: Any, after: Any) -> bool:
+    """Whether one definition stands on the same columns; then nothing needs to be rendered."""
+    return bool(
+        before.mapping_schema == after.mapping_schema and before.data_hash == after.data_hash
+    )
+
+
 def column_changes(
     before: Any,
     after: Any,
@@ -48,6 +55,8 @@ def column_changes(
         Added, dropped and retyped columns, in the order of the old and then the new definition.
         Columns of a side that cannot be told (SELECT * of an unknown table) give no changes.
     """
+    if before is not None and after is not None and _reads_the_same(before, after):
+        return []
     old, new = known_types(before), known_types(after)
     if old is None or new is None:
         return []

@@ -1,0 +1,108 @@
+"""Work that SQLMesh does for its next run, which here never comes: the cache is thrown away.
+
+A project of a thousand models spends a third of a review on it: every model, every optimized query
+and every stored snapshot is written into a file of its own, and all stored queries are rendered
+ahead, though a plan asks for those of the changed models only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any
+
+from sqlmesh.core.model import cache as model_cache
+from sqlmesh.core.model.definition import ExternalModel, SqlModel
+from sqlmesh.core.snapshot import cache as snapshot_cache
+from sqlmesh.utils import cron
+
+# Crons and moments whose next one is remembered: a plan asks for each model of a project anew.
+_MOMENTS = 100_000
+
+
+def spare_the_cache(*, loaded_again: bool) -> None:
+    """Leaves out what only another run would read; to be called before a project is loaded.
+
+    Args:
+        loaded_again: Whether another process of this run loads the same files, so that models and
+            queries are worth a file each.
+    """
+    _read_snapshots_as_they_are()
+    _remember_crons()
+    if not loaded_again:
+        _pass_models_on()
+
+
+def _read_snapshots_as_they_are() -> None:
+    """Stored snapshots come from the state alone, and a query is rendered where one is asked for.
+
+    (`SnapshotCache.get_or_load` renders them all, in a pool of processes)
+    """
+
+    def get_or_load(
+        self: Any, snapshot_ids: set[Any], loader: Callable[[set[Any]], Collection[Any]]
+    ) -> tuple[dict[Any, Any], set[Any]]:
+        found = {snapshot.snapshot_id: snapshot for snapshot in loader(snapshot_ids)}
+        for snapshot in found.values():
+            self._update_node_hash_cache(snapshot)
+        return found, set()
+
+    kind: Any = snapshot_cache.SnapshotCache
+    kind.get_or_load = get_or_load
+    kind.put = lambda self, snapshot: None
+
+
+def _pass_models_on() -> None:
+    """Loader processes answer through the pool's pipe and not through a file for each model.
+
+    (`load_sql_models` sends what `ModelCache.put` has not stored. Before `get_or_create_entry` the
+    pool that renders answers with the name of a file; there `OptimizedQueryCache` goes on.)
+    """
+
+    def put(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
+        for model in models:
+            if isinstance(model, SqlModel | ExternalModel):
+                _ = model.full_depends_on  # rendered here, beside the other processes
+        return False
+
+    models: Any = model_cache.ModelCache
+    models.put = put
+    queries: Any = model_cache.OptimizedQueryCache
+    if not hasattr(queries, "get_or_create_entry"):
+        return
+
+    def entry(self: Any, name: str, model: Any) -> Any:
+        return model_cache.OptimizedQueryCacheEntry(
+            optimized_rendered_query=model.render_query(),
+            renderer_violations=model.violated_rules_for_query,
+        )
+
+    queries._put = entry
+
+
+class _Moment:
+    """A place in the calendar of a cron; what comes next to it is worked out once."""
+
+    def __init__(self, expression: str, moment: Any = None) -> None:
+        self._at = expression, moment
+
+    def get_next(self) -> float:
+        return _step(*self._at, forward=True) if self._at[1] else _plain(self._at[0]).get_next()
+
+    def get_prev(self) -> float:
+        return _step(*self._at, forward=False) if self._at[1] else _plain(self._at[0]).get_prev()
+
+
+_plain: Any = cron.croniter
+
+
+@lru_cache(maxsize=_MOMENTS)
+def _step(expression: str, moment: Any, *, forward: bool) -> float:
+    found = _plain(expression, moment)
+    return float(found.get_next() if forward else found.get_prev())
+
+
+def _remember_crons() -> None:
+    """(`CroniterCache` makes a `croniter` for each step)"""
+    module: Any = cron
+    module.croniter = _Moment

@@ -1,0 +1,109 @@
+"""What is spared for want of a next run changes nothing that a plan says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlmesh.core.constants
+from sqlmesh.core.context import Context
+from sqlmesh.utils import cron
+from sqlmesh.utils.date import to_datetime
+
+from ci_bot.worker import compat
+from tests.projects import Shop
+from tests.projects.duck import run_prod, write_duck_shop
+from tests.security.forked import forked
+
+plain_cron: Any = cron.croniter
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    shop = write_duck_shop(tmp_path)
+    forked(lambda: run_prod(shop, "2024-01-05"), tmp_path)
+    shop.edit("models/revenue.sql", "SUM(o.amount)", "MAX(o.amount)")
+    return shop
+
+
+def plan_of(shop: Shop, cache: Path, *, spared: bool, loaded_again: bool, forks: int) -> Any:
+    """What a plan says, and how many files the cache holds after it."""
+    if spared:
+        compat.spare_the_cache(loaded_again=loaded_again)
+    sqlmesh.core.constants.MAX_FORK_WORKERS = forks
+    configs = compat.read_configs([shop.project])
+    compat.prepare_configs(configs, cache)
+    context = Context(paths=[str(shop.project)], config=configs)
+    try:
+        plan = context.plan_builder("pr_1", execution_time="2024-01-05", skip_tests=True).build()
+        snapshots = {
+            snapshot.name: (
+                snapshot.fingerprint.to_identifier(),
+                str(snapshot.change_category),
+                snapshot.node.columns_to_types and sorted(snapshot.node.columns_to_types),
+                str(snapshot.node.render_query()) if snapshot.node.is_sql else None,
+            )
+            for snapshot in plan.snapshots.values()
+        }
+        missing = {str(m.snapshot_id): m.intervals for m in plan.missing_intervals}
+        stored = [
+            context.state_reader.get_snapshots([info.snapshot_id])[info.snapshot_id]
+            for info in context.state_reader.get_environment("prod").snapshots
+        ]
+        queries = sorted(str(one.node.render_query()) for one in stored if one.node.is_sql)
+    finally:
+        context.close()
+    files = sum(len(names) for _, _, names in os.walk(cache))
+    return (snapshots, missing, queries), files
+
+
+@pytest.mark.parametrize("forks", [1, 2])
+def test_plan__is_the_same_and_no_file_is_written(tmp_path: Path, shop: Shop, forks: int) -> None:
+    def planned(name: str, **options: Any) -> Any:
+        (tmp_path / name).mkdir()
+        return forked(lambda: plan_of(shop, tmp_path / name, forks=forks, **options), tmp_path)
+
+    plain, plain_files = planned("plain", spared=False, loaded_again=False)
+    once, files = planned("once", spared=True, loaded_again=False)
+    twice, kept = planned("twice", spared=True, loaded_again=True)
+    warm, _ = forked(
+        lambda: plan_of(shop, tmp_path / "twice", spared=True, loaded_again=False, forks=forks),
+        tmp_path,
+    )
+    assert once == twice == warm == plain
+    assert plain[0]
+    assert files == 0
+    assert 0 < kept < plain_files, "models and queries, and no snapshots"
+
+
+def test_crons__have_the_same_moments(tmp_path: Path) -> None:
+    starts = [to_datetime(f"2024-0{month}-28 23:0{month}:01") for month in range(1, 7)]
+    lines = [
+        "@daily",
+        "@hourly",
+        "*/5 * * * *",
+        "0 0 1 * *",
+        "0 0 1 1 *",
+        "7 3 * * 1-5",
+        "0 0 29 2 *",
+    ]
+
+    def steps() -> list[tuple[float, float]]:
+        compat.spare_the_cache(loaded_again=False)
+        made: Any = cron
+        return [
+            (made.croniter(line, at).get_next(), made.croniter(line, at).get_prev())
+            for _ in range(2)
+            for line in lines
+            for at in starts
+        ]
+
+    plain = [
+        (plain_cron(line, at).get_next(), plain_cron(line, at).get_prev())
+        for _ in range(2)
+        for line in lines
+        for at in starts
+    ]
+    assert forked(steps, tmp_path) == plain
