@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -95,10 +95,31 @@ class GitProgram:
     def _borrowed(self) -> dict[str, str]:
         """Makes the borrowing repository; the variable that lends it the checkout's objects."""
         self._run(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
-        found = self.inside(["rev-parse", "--path-format=absolute", "--git-path", "objects"])
+        return {"GIT_OBJECT_DIRECTORY": str(self.inside_path("objects"))}
+
+    def lend(self, more: Path) -> dict[str, str]:
+        """From now on objects are read from this directory, too.
+
+        Returns:
+            The variables with which a git writes there, and reads the checkout's beside them.
+        """
+        checkout = self._borrowed["GIT_OBJECT_DIRECTORY"]
+        self._borrowed["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _one_of_a_list(str(more))
         return {
-            "GIT_OBJECT_DIRECTORY": found.stdout.decode("utf-8", "surrogateescape").strip(),
+            "GIT_OBJECT_DIRECTORY": str(more),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _one_of_a_list(checkout),
         }
+
+    def inside_path(self, name: str) -> Path:
+        """Where the checkout's repository keeps its `index`, its `objects`, and so on."""
+        found = self.inside(["rev-parse", "--path-format=absolute", "--git-path", name])
+        return Path(found.stdout.decode("utf-8", "surrogateescape").rstrip("\n"))
+
+    def as_user(
+        self, arguments: Sequence[str], environment: Mapping[str, str], *, feed: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        """git as the user runs it, with all that their configuration names: see `working_tree`."""
+        return self._run(["-C", str(self.checkout), *arguments], feed=feed, only=environment)
 
     @contextmanager
     def stream(self, arguments: Sequence[str]) -> Iterator[GitStream]:
@@ -119,7 +140,12 @@ class GitProgram:
         )
 
     def _run(
-        self, arguments: Sequence[str], *, feed: bytes = b"", extra: dict[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        feed: bytes = b"",
+        extra: dict[str, str] | None = None,
+        only: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         self._deadline.check(DOING)
         try:
@@ -127,7 +153,7 @@ class GitProgram:
                 [self._git, *arguments],
                 input=feed,
                 capture_output=True,
-                env=self._environment | (extra or {}),
+                env=self._environment | (extra or {}) if only is None else only,
                 cwd="/",
                 timeout=self._deadline.timeout(),
                 check=False,
@@ -138,3 +164,11 @@ class GitProgram:
             ) from error
         except subprocess.TimeoutExpired:
             raise self._deadline.error(DOING) from None
+
+
+def _one_of_a_list(path: str) -> str:
+    """A path for a variable that holds several, as git reads it: quoted where it has to be."""
+    if os.pathsep not in path and not path.startswith('"'):
+        return path
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

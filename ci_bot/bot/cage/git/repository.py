@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from ci_bot.bot.cage.git.exports import Exports
 from ci_bot.bot.cage.git.objects import SHA, Blob, Objects, object_id
 from ci_bot.bot.cage.git.program import GitProgram
+from ci_bot.bot.cage.git.working_tree import WorkingTree
 from ci_bot.bot.cage.watch.deadline import Deadline, no_deadline
 from ci_bot.errors import BadInput
 from ci_bot.secrets.cutting import quoted_value
@@ -21,6 +22,8 @@ from ci_bot.secrets.cutting import quoted_value
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000
 _BRANCH = "refs/heads/"
+_ORIGIN_HEAD = "origin/HEAD"
+_USUAL = ("main", "master")
 _NO_MODE, _SUBMODULE = "000000", "160000"
 
 
@@ -51,6 +54,7 @@ class Git:
     Attributes:
         objects: The content of files, by their ids and by their paths.
         exports: The same, written to disk.
+        working: What is not committed yet, on a laptop.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Git:
         )
         self.objects = Objects(self._program)
         self.exports = Exports(self._program, private, deadline or no_deadline())
+        self.working = WorkingTree(self._program, private)
 
     def head(self) -> str:
         """The commit that is checked out."""
@@ -96,6 +101,25 @@ class Git:
                 reason_code="bad_revision",
             )
         return found
+
+    def default_base(self) -> str | None:
+        """What a branch is usually merged into: `origin/HEAD` knows it where it is set.
+
+        Returns:
+            As git calls it, `origin/main` for example; None where nothing can be taken for it.
+        """
+        shown = self._program.inside(["rev-parse", "--abbrev-ref", _ORIGIN_HEAD])
+        named = shown.stdout.decode("utf-8", "replace").strip() if shown.returncode == 0 else ""
+        usual = [named] if named and named != _ORIGIN_HEAD else []
+        usual += [*(f"origin/{name}" for name in _USUAL), *_USUAL]
+        return next((name for name in usual if self._find(name) is not None), None)
+
+    def fork_point(self, base: str, head: str) -> str:
+        """The commit at which `head` left `base`; `base` itself where they share none here."""
+        command = ["merge-base", object_id(base), object_id(head)]
+        done = self._program.try_borrow(command)
+        found = done.stdout.decode("ascii", "replace").strip()
+        return found if done.returncode == 0 and SHA.fullmatch(found) else base
 
     def names(self) -> list[str]:
         """The names of all branches and tags, also of those that were fetched."""

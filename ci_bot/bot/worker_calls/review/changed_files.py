@@ -90,8 +90,10 @@ def _sides(file: GitFile) -> list[Blob]:
 
 
 def changed_by(git: Git, commits: Commits) -> Changes | None:
-    """The pull request's own changes: the base branch against the merge commit."""
-    new = commits.merge or commits.head
+    """The pull request's own changes: the base branch against the merge commit, or what lies
+    on a laptop.
+    """
+    new = commits.new
     if commits.base is None or new is None or not git.has(commits.base) or not git.has(new):
         return None
     return changes(git, commits.base, new)

@@ -14,13 +14,20 @@ class Commits:
     """The commits of a review; null where they are unknown (a laptop without a base).
 
     The branches are those of the pull request; a laptop has its own git to ask for its base.
+    `working` is the tree of a laptop's files where some of them are not committed.
     """
 
     head: str | None = None
     base: str | None = None
     merge: str | None = None
+    working: str | None = None
     head_branch: str | None = None
     base_branch: str | None = None
+
+    @property
+    def new(self) -> str | None:
+        """What is reviewed: the merge commit, a laptop's files, or the head."""
+        return self.merge or self.working or self.head
 
     def base_names(self) -> list[str]:
         """How `git:` in a selection of models may call the base of the pull request."""

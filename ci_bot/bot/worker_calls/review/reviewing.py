@@ -145,7 +145,7 @@ def _team_policy(
             client.git,
             client.projects,
             base=commits.base,
-            new=(commits.merge or commits.head) if changed is not None else None,
+            new=commits.new if changed is not None else None,
             today=today,
             no_lighter=options.no_lighter,
         )
@@ -171,7 +171,7 @@ def _code_on_load(
             for file in changed.files
             if may_run(file)
         ]
-    head = commits.merge or commits.head
+    head = commits.new
 
     looked_for: list[str] = []
 
