@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from ci_bot.errors import BadInput
 
@@ -52,6 +52,7 @@ class Machine:
         token: A new unguessable word at every call.
         jitter: A random number from 0 up to 1, for spreading retries.
         verbose: Whether the person at the terminal wants to see tracebacks.
+        color: Whether that person wants colours; `auto`: where they can be shown.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -67,6 +68,7 @@ class Machine:
     token: Callable[[], str]
     jitter: Callable[[], float]
     verbose: bool = False
+    color: Literal["auto", "always", "never"] = "auto"
 
     def timestamp(self) -> str:
         """Now, ISO 8601 in UTC, to the second."""

@@ -1,6 +1,7 @@
 """The commands. Parses, wires, and turns errors into exit codes; nothing else.
 
-Heavy packages are imported inside the commands, so that an event that needs nothing ends at once.
+They stand in the order in which people need them. Heavy packages are imported inside the commands,
+so that an event that needs nothing ends at once.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ import threading
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from ci_bot import __version__
 from ci_bot.bot import values
-from ci_bot.bot.options import (
+from ci_bot.bot.options import shared
+from ci_bot.bot.options.parameters import (
     Argument,
-    Option,
+    CommandGroup,
     TwoLineCommand,
     Value,
     Word,
+    color,
+    common_options,
     is_verbose,
-    plan_options,
-    verbose_option,
-    with_flags,
+    option,
+    with_example,
 )
+from ci_bot.bot.options.plan import limit_options, plan_options, with_flags
+from ci_bot.bot.options.shared import with_projects
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
@@ -43,219 +48,95 @@ if TYPE_CHECKING:
     from ci_bot.machine import Machine
 
 
-Function = TypeVar("Function", bound="Callable[..., Any]")
-
-
-def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=Option, **more)
-
-
-_PROJECT = _option(
-    "--project",
-    "projects",
-    type=Value(values.path),
-    multiple=True,
-    required=True,
-    metavar="PATH",
-    help="Directory of a SQLMesh project; repeat it for several projects on one state.",
+@click.group(
+    cls=CommandGroup,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-_GATEWAY = _option(
-    "--gateway", type=Value(values.text), help="SQLMesh gateway; the project's default otherwise."
-)
-_PYTHON_PATH = _option(
-    "--python-path",
-    type=Value(values.path),
-    multiple=True,
-    metavar="DIR",
-    help="Directory of the checkout with Python modules of the project, as in PYTHONPATH; repeat.",
-)
-_OUTPUT = _option(
-    "--output", type=Value(values.path), metavar="DIR", help="Write the complete files here."
-)
-_FORMAT = _option(
-    "--format",
-    "form",
-    type=Word("terminal", "markdown", "json"),
-    default="terminal",
-    show_default=True,
-    help="What to print on stdout.",
-)
-_WORKER_ENV = _option(
-    "--worker-env",
-    type=Value(values.utf8),
-    default="",
-    help="Names and PREFIX_* of variables that the project may see, separated by blanks.",
-)
-_PREFIX = _option(
-    "--environment-prefix",
-    type=Value(values.environment_prefix),
-    help="PR environments are called PREFIX_<number of the PR>; the project's, or pr.",
-)
-_TIMEOUT = _option(
-    "--timeout-minutes",
-    type=Value(values.minutes, "integer"),
-    default=60,
-    show_default=True,
-    help="Time limit of the whole run.",
-)
-
-
-_CLAIM = _option(
-    "--claim",
-    is_flag=True,
-    help="It is yours although no record of this action says so, or says that it is another "
-    "repository's.",
-)
-
-
-@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-@verbose_option
+@common_options
 def commands() -> None:
-    """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark."""
+    """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark.
+
+    On a laptop begin with `ci-bot review` in the directory of your project: it changes nothing.
+    """
 
 
-def _command(function: Callable[..., None]) -> click.Command:
-    return commands.command(cls=TwoLineCommand)(verbose_option(function))
+def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command, with lines that show how it is used."""
+
+    def make(function: Callable[..., None]) -> click.Command:
+        made = commands.command(cls=TwoLineCommand)(common_options(function))
+        return with_example(made, *examples)
+
+    return make
 
 
-@_command
-def run() -> None:
-    """The action's entry point: GitHub's environment decides what is done."""
-    from ci_bot.bot.action import CREDENTIALS, run_workflow
-    from ci_bot.bot.runner.secrecy import keep_secrets
-
-    def begin(machine: Machine) -> int:
-        # Before anything is started, and before anything of a project is read.
-        keep_secrets(os.environ, CREDENTIALS)
-        return run_workflow(machine)
-
-    _guarded(begin)
-
-
-@_command
-@_PROJECT
-@_GATEWAY
-@_option(
-    "--environment",
-    type=Value(values.text),
-    default="dev",
-    show_default=True,
-    help="The environment to plan.",
+@_command(
+    "ci-bot review",
+    "ci-bot review warehouse --base-ref origin/develop --short",
+    "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",
 )
-@_option(
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment(
+    "The environment to plan. A plan id holds for one: name `pr_7` to get that of pull request 7.",
+    default="dev",
+)
+@option(
     "--baseline",
     type=Word("auto", "state", "base-branch"),
     default="auto",
     show_default=True,
-    help="What prod is taken to be.",
+    help="What to compare with: prod's recorded state, the base branch, or (`auto`) the state "
+    "where it can be read.",
 )
-@_option(
-    "--base-ref",
-    type=Value(values.text),
-    help="The base branch, for base-branch and for the list of changes.",
-)
+@shared.BASE_REF
 @plan_options
-@_PYTHON_PATH
-@_WORKER_ENV
-@_TIMEOUT
-@_OUTPUT
-@_FORMAT
+@limit_options
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.OUTPUT
+@shared.FORMAT
+@option("--short", is_flag=True, help="Print at most 12 lines: the decision and its reasons.")
+@option(
+    "--watch",
+    is_flag=True,
+    help="Stay, and review again whenever a file of the project changes; Ctrl-C ends it.",
+)
 def review(**options: Any) -> None:
-    """Explain what the project would change in prod. Changes nothing."""
-    from ci_bot.bot.terminal.local import review_locally
+    """Explain what the project would change in prod. Changes nothing.
 
-    _locally(review_locally, with_flags(options))
+    PROJECT is the directory of a SQLMesh project; without it the current one.
+    """
+    from ci_bot.bot.terminal.local_review import LocalReview, review_locally
 
-
-@_command
-@_PROJECT
-@_GATEWAY
-@_option(
-    "--environment",
-    type=Value(values.text),
-    required=True,
-    help="The environment to build; never prod.",
-)
-@_option(
-    "--plan-id",
-    type=Value(values.plan_id),
-    help="Apply only if the plan has this id (8 digits or more).",
-)
-@plan_options
-@_PYTHON_PATH
-@_CLAIM
-@_WORKER_ENV
-@_TIMEOUT
-@_OUTPUT
-@_FORMAT
-def apply(**options: Any) -> None:
-    """Build the environment on Spark, and show the evidence."""
-    from ci_bot.bot.terminal.local import apply_locally
-
-    _locally(apply_locally, with_flags(options))
+    asked = LocalReview(**with_projects(with_flags(options)))
+    _guarded(lambda machine: review_locally(machine, asked))
 
 
-@_command
-@_PROJECT
-@_GATEWAY
-@_option(
-    "--environment",
-    type=Value(values.text),
-    required=True,
-    help="The environment to remove, such as pr_17.",
-)
-@_PREFIX
-@_option(
-    "--reclaim",
-    type=Word("auto", "never", "always"),
-    default="auto",
-    show_default=True,
-    help="What happens to the physical tables of a PR that was not merged.",
-)
-@_option("--merged/--unmerged", default=None, help="How the PR ended.")
-@_PYTHON_PATH
-@_CLAIM
-@_WORKER_ENV
-@_TIMEOUT
-@_OUTPUT
-@_FORMAT
-def cleanup(**options: Any) -> None:
-    """Remove a PR environment, and prove that nothing is left."""
-    from ci_bot.bot.terminal.local import cleanup_locally
+@_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")
+@click.argument("rule", cls=Argument, type=Value(values.text), required=False)
+def explain(rule: str | None) -> None:
+    """Print the page of a rule, or the list of all rules.
 
-    _locally(cleanup_locally, options)
+    The page says what the rule sees, why it matters and how to clear it.
+    """
+    from ci_bot.bot.terminal.explain import explain as explain_rule
+
+    _guarded(lambda machine: explain_rule(machine, rule))
 
 
-@_command
-@_PROJECT
-@_GATEWAY
-@_PREFIX
-@_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
-@_option(
-    "--max-deletions",
-    type=Value(values.whole_number(1), "integer"),
-    default=20,
-    show_default=True,
-    help="The most environments that are removed.",
-)
-@_PYTHON_PATH
-@_WORKER_ENV
-@_TIMEOUT
-def sweep(**options: Any) -> None:
-    """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
-    from ci_bot.bot.terminal.local_sweep import sweep_locally
-
-    _locally(sweep_locally, options)
-
-
-@_command
-@_PROJECT
-@_GATEWAY
-@_PYTHON_PATH
-@_WORKER_ENV
-@_TIMEOUT
-@_option(
+@_command("ci-bot doctor --project warehouse")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@option(
     "--format",
     "form",
     type=Word("terminal", "json"),
@@ -264,38 +145,110 @@ def sweep(**options: Any) -> None:
     help="What to print on stdout.",
 )
 def doctor(**options: Any) -> None:
-    """Look at everything that the other commands need, and change nothing."""
+    """Look at what the other commands need. Changes nothing."""
     from ci_bot.bot.terminal.local_doctor import doctor_locally
 
-    _locally(doctor_locally, options)
+    _locally(doctor_locally, with_projects(options))
 
 
-@_command
-@_option("--keep", type=Value(values.path), metavar="DIR", help="Keep the demo's files here.")
-def demo(keep: str | None) -> None:
-    """The whole life of one PR on embedded Spark and state, with real data."""
-    from ci_bot.bot.demo.story import run_demo
+@_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment("The environment to build; never prod.")
+@option(
+    "--plan-id",
+    type=Value(values.plan_id),
+    help="Apply only if the plan has this id (8 digits or more), as a review shows it.",
+)
+@plan_options
+@option(
+    "--table-diff/--no-table-diff",
+    default=True,
+    show_default=True,
+    help="Compare the data with prod's once it is built.",
+)
+@shared.PYTHON_PATH
+@shared.CLAIM
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.OUTPUT
+@shared.FORMAT
+def apply(**options: Any) -> None:
+    """Build the environment on Spark, and show the evidence."""
+    from ci_bot.bot.terminal.local import apply_locally
 
-    _guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
+    _locally(apply_locally, with_projects(with_flags(options)))
 
 
-@_command
-@click.argument("rule", cls=Argument, type=Value(values.text), required=False)
-def explain(rule: str | None) -> None:
-    """Print what a rule sees, why it matters and how to clear it; without RULE, all rules."""
-    from ci_bot.bot.terminal.explain import explain as explain_rule
+@_command("ci-bot cleanup --environment pr_7 --merged")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment("The environment to remove, such as pr_17.")
+@shared.PREFIX
+@option(
+    "--reclaim",
+    type=Word("auto", "never", "always"),
+    default="auto",
+    show_default=True,
+    help="Whether to drop the physical tables that only this environment has made: after a close "
+    "without merge (`auto`), `never`, or `always`.",
+)
+@option(
+    "--merged/--unmerged",
+    default=None,
+    help="How the pull request ended. Without either nobody knows, and tables stay.",
+)
+@shared.PYTHON_PATH
+@shared.CLAIM
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.OUTPUT
+@shared.FORMAT
+def cleanup(**options: Any) -> None:
+    """Remove a PR environment, and prove that nothing is left."""
+    from ci_bot.bot.terminal.local import cleanup_locally
 
-    _guarded(lambda machine: explain_rule(machine, rule))
+    _locally(cleanup_locally, with_projects(options))
 
 
-@commands.group("policy", no_args_is_help=False)
-@verbose_option
+@_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.PREFIX
+@option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@option(
+    "--max-deletions",
+    type=Value(values.whole_number(1), "integer"),
+    default=20,
+    show_default=True,
+    help="The most environments that are removed.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def sweep(**options: Any) -> None:
+    """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
+    from ci_bot.bot.terminal.local_sweep import sweep_locally
+
+    _locally(sweep_locally, with_projects(options))
+
+
+@commands.group("policy", cls=CommandGroup, no_args_is_help=False)
+@common_options
 def policy_commands() -> None:
-    """A team's own policy: is the file right, and what does it say of a model?"""
+    """Check a team's own policy, and explain it."""
+
+
+with_example(
+    policy_commands, "ci-bot policy check warehouse", "ci-bot policy explain warehouse.orders"
+)
 
 
 @policy_commands.command(cls=TwoLineCommand)
-@verbose_option
+@common_options
 @click.argument("path", cls=Argument, type=Value(values.path), default=".")
 def check(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
@@ -304,36 +257,47 @@ def check(path: str) -> None:
     _guarded(lambda machine: check_policy(machine, path=path))
 
 
+with_example(check, "ci-bot policy check warehouse")
+
+
 @policy_commands.command("explain", cls=TwoLineCommand)
-@verbose_option
+@common_options
 @click.argument("model", cls=Argument, type=Value(values.text))
-@_option(
-    "--project",
-    "projects",
-    type=Value(values.path),
-    multiple=True,
-    default=(".",),
-    show_default=True,
-    metavar="PATH",
-    help="Directory of a SQLMesh project; repeat it for several projects on one state.",
-)
-@_GATEWAY
-@_option(
+@shared.PROJECT
+@shared.GATEWAY
+@option(
     "--base-ref",
     type=Value(values.text),
     help="The branch whose policy counts; without it the file that lies there.",
 )
-@_PYTHON_PATH
-@_WORKER_ENV
-@_TIMEOUT
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
 def explain_model(**options: Any) -> None:
     """Print which entries are about MODEL, and who may accept its findings."""
     from ci_bot.bot.terminal.local_policy import explain_policy
 
-    _locally(explain_policy, options)
+    _locally(explain_policy, with_projects(options))
 
 
-@_command
+with_example(explain_model, "ci-bot policy explain shop.orders --project warehouse")
+
+
+@_command("ci-bot demo --keep /tmp/demo")
+@option(
+    "--keep",
+    type=Value(values.path),
+    metavar="DIR",
+    help="Keep the demo's files in this new directory.",
+)
+def demo(keep: str | None) -> None:
+    """Show the life of one PR on embedded Spark, with real data."""
+    from ci_bot.bot.demo.story import run_demo
+
+    _guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
+
+
+@_command("ci-bot schema report > report.schema.json")
 @click.argument("document", cls=Argument, type=Word("report", "apply", "cleanup", "policy"))
 def schema(document: str) -> None:
     """Print the JSON Schema of a file."""
@@ -360,6 +324,20 @@ def schema(document: str) -> None:
     click.echo(json.dumps(json_schema(models[document]), indent=2))
 
 
+@_command("ci-bot run   # in a workflow: `uses:` of the action does it")
+def run() -> None:
+    """Run as the GitHub Action; GitHub's variables say what to do."""
+    from ci_bot.bot.action import CREDENTIALS, run_workflow
+    from ci_bot.bot.runner.secrecy import keep_secrets
+
+    def begin(machine: Machine) -> int:
+        # Before anything is started, and before anything of a project is read.
+        keep_secrets(os.environ, CREDENTIALS)
+        return run_workflow(machine)
+
+    _guarded(begin)
+
+
 def _locally(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
     _guarded(lambda machine: activity(machine, **options))
 
@@ -369,11 +347,12 @@ def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
 
     Whatever we did not foresee is told in the same way. Its traceback is for those who ask for it.
     """
-    verbose = is_verbose(click.get_current_context(silent=True))
+    context = click.get_current_context(silent=True)
+    verbose = is_verbose(context)
     try:
         from ci_bot.machine import of_this_process
 
-        code = activity(replace(of_this_process(), verbose=verbose))
+        code = activity(replace(of_this_process(), verbose=verbose, color=color(context)))
     except (BotError, Cancelled) as error:
         code = _tell(error)
     except BrokenPipeError:
@@ -388,13 +367,10 @@ def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
 
 
 def _tell(error: BotError | Cancelled) -> int:
-    """The sentence and the fix, each a line; returns the exit code."""
-    where = ""
-    if error.path and error.path not in error.message:
-        where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
-    click.echo(_without_secrets(f"ci-bot: {where}{error.message}"), err=True)
-    if error.hint:
-        click.echo(_without_secrets(f"        {error.hint}"), err=True)
+    """Says what is wrong, and how to mend it; returns the exit code."""
+    from ci_bot.bot.terminal.telling import told
+
+    click.echo(told(error, os.environ), err=True)
     return error.exit_code
 
 
@@ -406,12 +382,9 @@ def _tell_usage(error: click.ClickException) -> None:
 
 
 def _without_secrets(text: str) -> str:
-    """`text` without what the environment holds secret; for what is said past all documents."""
-    from ci_bot.bot.cage.variables import redactor_of
-    from ci_bot.bot.trigger.inputs import env_name
+    from ci_bot.bot.terminal.telling import without_secrets
 
-    worker_env = os.environ.get(env_name("worker-env"), "")
-    return redactor_of(os.environ, worker_env=worker_env).redact(text)
+    return without_secrets(text, os.environ)
 
 
 def _crash(error: BaseException | None) -> None:

@@ -16,6 +16,8 @@ from ci_bot.contracts.intervals import MOST_INTERVALS
 Parse = Callable[[str], Any]
 # From which finding on a review fails the check.
 FailOn = Literal["blocker", "high", "never"]
+# Whether a terminal gets colours.
+Color = Literal["auto", "always", "never"]
 
 LONGEST_TEXT = 1_000
 # The longest that GitHub lets a job run on a runner of one's own.

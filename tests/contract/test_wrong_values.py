@@ -50,6 +50,7 @@ WHOLE = {
     "1_000": "must be a whole number",
 }
 NUMBER = {
+    "": "must be a number from 0",
     **dict.fromkeys(["x", "-0.1", "nan", "inf", "1e400", "1_0", "1,5"], "must be a number from 0"),
 }
 PLAN_ID = dict.fromkeys(
@@ -90,6 +91,11 @@ OPTIONS = {
     "--preview-min-intervals": INTERVALS,
     "--reclaim": words("auto", "never", "always"),
     "--max-deletions": {**WHOLE, "0": "must be at least 1"},
+    "--color": words("auto", "always", "never"),
+    "--fail-on": words("blocker", "high", "never"),
+    "--max-intervals": WHOLE,
+    "--max-executor-hours": NUMBER,
+    "--executor-hour-price": NUMBER,
 }
 # The same option has other values in one command.
 OF_A_COMMAND = {
@@ -100,6 +106,7 @@ OF_A_COMMAND = {
 }
 ARGUMENTS = {
     ("explain", "rule"): TEXT,
+    **{(command, "path"): PATH for command in ("review", "apply", "cleanup", "sweep", "doctor")},
     ("schema", "document"): words("report", "apply", "cleanup"),
 }
 
@@ -168,8 +175,8 @@ def test_tables__have_wrong_values_for_every_option() -> None:
 
 def test_options__are_all_of_the_kind_that_tells_its_wrong_values() -> None:
     for _, param in parameters():
-        assert type(param).__module__ == "ci_bot.bot.options", param
-        assert type(param.type).__module__ == "ci_bot.bot.options", param
+        assert type(param).__module__ == "ci_bot.bot.options.parameters", param
+        assert type(param.type).__module__ == "ci_bot.bot.options.parameters", param
 
 
 @pytest.mark.parametrize(
@@ -196,7 +203,7 @@ def test_options__that_are_wrong_together__are_told_together(
     code, out, err = ran(arguments, capsys)
     assert (code, out) == (2, "")
     (what, _) = err.splitlines()
-    for part in ("`--plan-id`", "`--start`", "`--min-intervals`", "`--project` is missing"):
+    for part in ("`--plan-id`", "`--start`", "`--min-intervals`", "`--environment` is missing"):
         assert part in what
 
 
@@ -207,10 +214,11 @@ def test_options__that_are_wrong_together__are_told_together(
         (["revew"], "'revew'. Did you mean 'review'?"),
         (["review", "--bogus"], "'--bogus'"),
         (["review", "--project"], "'--project' requires an argument"),
-        (["review", "--project=.", "extra"], "extra"),
+        (["explain", "select-star", "extra"], "extra"),
         (["apply", "--forward-only=x"], "'--forward-only' does not take a value"),
         (["schema"], "argument `document` is missing"),
         (["--nothing"], "'--nothing'"),
+        (["--color=red", "explain"], "option `--color` must be one of auto, always, never"),
     ],
 )
 def test_command_line__that_is_none__is_two_lines(

@@ -98,7 +98,7 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
 def test_cleanup__on_a_laptop_takes_the_projects_prefix_unless_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ci_bot.bot.terminal.local import local_prefix
+    from ci_bot.bot.terminal.local_client import local_prefix
     from ci_bot.machine import of_this_process
 
     shop = write_duck_shop(tmp_path)

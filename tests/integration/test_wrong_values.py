@@ -84,10 +84,11 @@ WRONG = {
     "no directory": (("review", "--project", "nope"), "`nope` does not exist", "SQLMesh project"),
     "a base that is not named": (
         (*REVIEW, "--baseline", "base-branch"),
-        "names none",
-        "origin/main",
+        "names nothing to compare with",
+        "commit",
     ),
     "a base outside of git": ((*REVIEW, "--base-ref", "main"), "'main' names nothing", "commit"),
+    "an option of two forms": ((*REVIEW, "--short", "--format", "json"), "`--short`", "one of"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.values import FailOn
 from ci_bot.contracts.documents.plan import Decision
+from ci_bot.contracts.documents.report import Report
 
 _FAILING: dict[FailOn, frozenset[Decision]] = {
     "blocker": frozenset({"no_go"}),
@@ -19,3 +20,15 @@ def exit_code(decision: Decision, fail_on: FailOn = "blocker") -> int:
     has an exit code of its own, which comes from its failure and not from here.
     """
     return 1 if decision in _FAILING[fail_on] else 0
+
+
+def review_exit_code(report: Report, fail_on: FailOn | None) -> int:
+    """How a review ends: a failed plan has its own code, else the decision's.
+
+    Args:
+        fail_on: What the input or the option says; where it says nothing the policy's counts.
+    """
+    if report.failure is not None:
+        return report.failure.exit_code
+    agreed = report.policy.fail_on if report.policy else None
+    return exit_code(report.decision, fail_on or agreed or "blocker")

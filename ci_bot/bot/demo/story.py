@@ -17,6 +17,7 @@ from ci_bot.bot.demo.layout import DemoLayout, change_files
 from ci_bot.bot.report_files import check_output
 from ci_bot.bot.terminal.local import context_of
 from ci_bot.bot.terminal.report_text import Document, to_terminal
+from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
@@ -186,7 +187,8 @@ def _progress(stage: _Stage) -> Callable[[Progress], None]:
 
 def _shown(document: Document, client: WorkerClient, machine: Machine) -> str:
     context = context_of(machine, client, ENVIRONMENT)
-    return to_terminal(document, context, colour=machine.out.isatty())
+    screen = screen_of(machine)
+    return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 
 def _review(client: WorkerClient, machine: Machine) -> Report:

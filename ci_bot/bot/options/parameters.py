@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ci_bot.bot import values
+from ci_bot.bot.values import Color
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+COLORS: tuple[Color, ...] = ("auto", "always", "never")
 _PROBLEMS = "ci_bot.problems"
 _VERBOSE = "ci_bot.verbose"
+_COLOR = "ci_bot.color"
 
 
 if TYPE_CHECKING:
@@ -80,8 +83,8 @@ class Argument(_ReportsProblems, click.Argument):
     """An argument of ours."""
 
 
-class TwoLineCommand(click.Command):
-    """A command that is refused with everything that is wrong with it."""
+class _TwoLines(click.Command):
+    """Is refused with everything that is wrong with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
@@ -89,6 +92,17 @@ class TwoLineCommand(click.Command):
         if problems and not ctx.resilient_parsing:
             raise click.UsageError("; ".join(problems) + ".", ctx)
         return rest
+
+
+class TwoLineCommand(_TwoLines):
+    """A command that is refused with everything that is wrong with it."""
+
+
+class CommandGroup(_TwoLines, click.Group):
+    """Lists its commands in the order in which they were made, which is that of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
 
 def _label(param: click.Parameter | None) -> str:
@@ -99,92 +113,35 @@ def _label(param: click.Parameter | None) -> str:
     return f"argument `{param.name}`"
 
 
-def plan_options(command: Function) -> Function:
-    """The options of a plan, the same for every command that makes one; see `with_flags`."""
-    for option in reversed(_PLAN):
-        command = option(command)
-    return command
-
-
-def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
+def option(*names: str, **more: Any) -> Callable[[Function], Function]:
+    """An option of ours, as a decorator."""
     return click.option(*names, cls=Option, **more)
 
 
-def _model(name: str, what: str) -> Callable[[Function], Function]:
-    return _option(
-        f"--{name}",
-        f"{name.replace('-', '_')}s" if name.endswith("model") else name.replace("-", "_"),
-        type=Value(values.text),
-        multiple=True,
-        metavar="S" if name.startswith("select") else "M",
-        help=f"{what}; repeatable.",
-    )
+def with_example(command: click.Command, *lines: str) -> click.Command:
+    """The command; its help ends with these lines, to be typed as they stand."""
+    command.epilog = "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])
+    return command
 
 
-def _switch(name: str, what: str) -> Callable[[Function], Function]:
-    """Neither of the two means that the project decides."""
-    return _option(f"--{name}/--no-{name}", default=None, help=what)
-
-
-_PLAN = (
-    _model("select-model", "A selection of models to plan, in SQLMesh's syntax"),
-    _model("restate-model", "A model to rebuild in the environment"),
-    _option("--start", type=Value(values.text), metavar="D", help="First date to build."),
-    _option(
-        "--end",
-        type=Value(values.text),
-        metavar="D",
-        help="Last date to build, at most as far as prod has got.",
-    ),
-    _option(
-        "--min-intervals",
-        type=Value(values.intervals, "integer"),
-        help="Smallest number of intervals that each changed model gets.",
-    ),
-    _option(
-        "--preview-start",
-        type=Value(values.text),
-        metavar="D",
-        help="First date for previews of forward-only models.",
-    ),
-    _option(
-        "--preview-min-intervals",
-        type=Value(values.intervals, "integer"),
-        help="Smallest number of intervals in a preview of a forward-only model.",
-    ),
-    _switch("skip-backfill", "Build no data: tables are made, and stay empty."),
-    _switch("include-unmodified", "Views for unmodified models, too."),
-    _switch("forward-only", "Plan all changes as forward-only."),
-    _model("allow-destructive", "A model whose destructive schema change is allowed"),
-)
-_FLAGS = (
-    "forward_only",
-    "include_unmodified",
-    "skip_backfill",
-    "min_intervals",
-    "preview_start",
-    "preview_min_intervals",
-)
-_LISTS = ("select_models", "restate_models", "allow_destructive")
-
-
-def with_flags(options: dict[str, Any]) -> dict[str, Any]:
-    """A command's options with those of its plan as `flags`; `start` and `end` stay as they are."""
-    from ci_bot.contracts.documents.plan_options import GivenFlags
-
-    rest = {name: value for name, value in options.items() if name not in (*_FLAGS, *_LISTS)}
-    asked = {name: options[name] for name in _FLAGS}
-    asked |= {name: list(options[name]) for name in _LISTS}
-    return {**rest, "flags": GivenFlags(**asked)}
-
-
-def verbose_option(command: Function) -> Function:
-    """`--verbose`, which may stand before the command or among its options."""
+def common_options(command: Function) -> Function:
+    """`--verbose` and `--color`, which may stand before the command or among its options."""
 
     def switch_on(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         if value:
             ctx.meta[_VERBOSE] = True
 
+    def choose(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.meta[_COLOR] = value
+
+    command = option(
+        "--color",
+        type=Word(*COLORS),
+        expose_value=False,
+        callback=choose,
+        help="Whether to use colours. `auto` does on a terminal, unless NO_COLOR is set.",
+    )(command)
     return click.option(
         "--verbose",
         is_flag=True,
@@ -197,3 +154,9 @@ def verbose_option(command: Function) -> Function:
 def is_verbose(ctx: click.Context | None) -> bool:
     """Whether `--verbose` was given."""
     return bool(ctx is not None and ctx.meta.get(_VERBOSE))
+
+
+def color(ctx: click.Context | None) -> Color:
+    """What `--color` says, `auto` without it."""
+    found: Color = "auto" if ctx is None else ctx.meta.get(_COLOR, "auto")
+    return found

@@ -8,8 +8,7 @@ from dataclasses import replace
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Condition, Rendered
 from ci_bot.bot.comment.report import render_planning, render_review
-from ci_bot.bot.decision import FAILURE_RISKS, Limits
-from ci_bot.bot.decision import exit_code as decision_exit_code
+from ci_bot.bot.decision import FAILURE_RISKS, Limits, review_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
 from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
 from ci_bot.bot.pull_request.trusted_base import why_no_lighter
@@ -230,7 +229,7 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
         report_sha256=digest,
     )
     _annotate(report, publisher)
-    code = exit_code(report, settings.inputs)
+    code = review_exit_code(report, settings.inputs.fail_on)
     posted = publisher.conclude(
         {
             "decision": report.decision,
@@ -289,14 +288,6 @@ def _tell(publisher: Publisher, before: Marker, report: Report) -> None:
         comment_url=publisher.comment_url,
     )
     publisher.try_note(text)
-
-
-def exit_code(report: Report, inputs: Inputs) -> int:
-    """A failed plan has its own exit code, whatever `fail-on` says; else the decision's."""
-    if report.failure is not None:
-        return report.failure.exit_code
-    agreed = report.policy.fail_on if report.policy else None
-    return decision_exit_code(report.decision, inputs.fail_on or agreed or "blocker")
 
 
 def gate(report: Report, *, untrusted: str | None) -> tuple[Condition, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.report_files import Format
-from ci_bot.bot.terminal.local import local_client, local_prefix, origin_of
+from ci_bot.bot.terminal.local_client import local_client, local_prefix, origin_of
 from ci_bot.bot.terminal.page import Page
+from ci_bot.bot.terminal.screen import Screen, screen_of
 from ci_bot.bot.worker_calls import doctor as examining
 from ci_bot.bot.worker_calls.client import run_owner
 from ci_bot.contracts.documents.doctor import DoctorDocument
@@ -36,14 +37,14 @@ def doctor_locally(
     if form == "json":
         text = document.to_json(indent=2)
     else:
-        text = doctor_to_terminal(document, colour=machine.out.isatty())
+        text = doctor_to_terminal(document, screen_of(machine))
     print(text, file=machine.out, flush=True)
     return examining.exit_code(document)
 
 
-def doctor_to_terminal(document: DoctorDocument, *, colour: bool = False) -> str:
+def doctor_to_terminal(document: DoctorDocument, screen: Screen) -> str:
     """The document as plain text, ending in a newline."""
-    page = Page(color=colour)
+    page = Page(width=screen.width, color=screen.colour)
     count = {
         status: sum(check.status == status for check in document.checks) for status in _COLOURS
     }

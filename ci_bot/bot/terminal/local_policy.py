@@ -15,8 +15,9 @@ from ci_bot.bot.policy.owning.codeowners import PLACES
 from ci_bot.bot.policy.owning.owners import CodeOwnersFile, ownership
 from ci_bot.bot.policy.policy import Matches, Policy, is_on_path
 from ci_bot.bot.policy.policy_file import FILE_NAME, read_policy
-from ci_bot.bot.terminal.local import local_client, origin_of, raise_bad_input
+from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
 from ci_bot.bot.terminal.page import Page
+from ci_bot.bot.terminal.screen import new_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
 from ci_bot.bot.worker_calls.review.policy_files import file_content
 from ci_bot.bot.worker_calls.review.team_policy import (
@@ -134,7 +135,7 @@ def _codeowners(checkout: Path) -> CodeOwnersFile | None:
 
 
 def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
-    page = Page(color=machine.out.isatty())
+    page = new_page(machine)
     entries = policy.entries
     told = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     page.title(f"{path} · {told}, all of them can be used", "green")
@@ -171,7 +172,7 @@ def _model_page(
     codeowners: CodeOwnersFile | None,
     machine: Machine,
 ) -> str:
-    page = Page(color=machine.out.isatty())
+    page = new_page(machine)
     owner_and_tags = [f"owner {model.owner}"] if model.owner else []
     owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
     page.title(" · ".join([model.model, *owner_and_tags]), "green")

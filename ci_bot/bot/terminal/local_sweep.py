@@ -7,8 +7,10 @@ from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.http.trust import trusted
 from ci_bot.bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.bot.github.patience import time_for_github
-from ci_bot.bot.terminal.local import context_of, local_client, local_prefix, origin_of
+from ci_bot.bot.terminal.local import context_of
+from ci_bot.bot.terminal.local_client import local_client, local_prefix, origin_of
 from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
 from ci_bot.machine import Machine
@@ -61,6 +63,7 @@ def sweep_locally(
         )
         report = client.redactor.document(swept.report())
         summary = render_sweep(report, context_of(machine, client, environment=""))
-    text = plain(summary, colour=machine.out.isatty())
+    screen = screen_of(machine)
+    text = plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return sweeping.exit_code(swept)

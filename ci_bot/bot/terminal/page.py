@@ -10,7 +10,6 @@ import click
 from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line, visible_lines
 
 WIDTH = 96
-_LABEL = 13
 _GAP = "  "
 _LEAST_COLUMN = 6
 
@@ -20,6 +19,8 @@ class Page:
 
     Every text is made visible first, so nothing in it can move the cursor or set a title.
     """
+
+    label_width = 13
 
     def __init__(self, *, width: int = WIDTH, color: bool = False) -> None:
         self._width = width
@@ -31,8 +32,8 @@ class Page:
         """Everything so far, with one newline at the end."""
         return "\n".join(self._lines).strip("\n") + "\n"
 
-    def title(self, text: str, color: str) -> None:
-        """The first line, underlined."""
+    def title(self, text: str, color: str | None) -> None:
+        """The first line, underlined; without a colour in that of the terminal's own text."""
         title = clip(one_line(text), self._width)
         self._lines += [
             self._styled(title, fg=color, bold=True),
@@ -52,10 +53,10 @@ class Page:
         """`text` beside its label; nothing where there is no text."""
         if not text:
             return
-        wrapped = self._wrap(text, self._width - _LABEL)
-        first = self._styled(label.ljust(_LABEL), bold=True)
+        wrapped = self._wrap(text, self._width - self.label_width)
+        first = self._styled(label.ljust(self.label_width), bold=True)
         self._lines.append(first + wrapped[0])
-        self._lines += [" " * _LABEL + line for line in wrapped[1:]]
+        self._lines += [" " * self.label_width + line for line in wrapped[1:]]
 
     def item(self, text: str, *, mark: str = "-", color: str | None = None) -> None:
         """A list item; continued lines are indented."""

@@ -79,7 +79,7 @@ def _kind(line: str) -> str:
 
 def _title(page: Page, lines: Sequence[str], _width: int) -> None:
     text = _words(lines[0].removeprefix("## "))
-    page.title(text, _COLORS.get(text[:1], "white"))
+    page.title(text, _COLORS.get(text[:1]))
 
 
 def _section(page: Page, lines: Sequence[str], _width: int) -> None:

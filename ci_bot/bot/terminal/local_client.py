@@ -1,0 +1,132 @@
+"""What every activity on a laptop begins with: the projects, and who hears of the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ci_bot.bot.cage.variables import redactor_of
+from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
+from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
+from ci_bot.bot.worker_calls.client import (
+    ClientOptions,
+    Listener,
+    WorkerClient,
+    open_client,
+    relative_projects,
+)
+from ci_bot.bot.worker_calls.prefix import prefix_here, told
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.environment import DEFAULT_PREFIX
+from ci_bot.contracts.messages import Progress
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
+from ci_bot.machine import Machine
+from ci_bot.secrets.environment import from_dotenv
+
+
+def raise_bad_input(failure: Failure | None) -> None:
+    """Where input was wrong nothing was looked at, so there is nothing to report or to decide.
+
+    Raises:
+        BadInput: the failure, if it is one of that kind.
+    """
+    if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
+        raise BadInput(
+            failure.message,
+            hint=failure.hint,
+            reason_code=failure.reason_code,
+            path=failure.path,
+            line=failure.line,
+        )
+
+
+def origin_of(client: WorkerClient) -> str | None:
+    """The URL of the repository's origin, None outside of a repository."""
+    try:
+        return client.git.origin()
+    except BotError:
+        return None
+
+
+def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> str:
+    """What environments of pull requests are called: as the option says, else as the project."""
+    if given is not None:
+        return given
+    found = prefix_here(client)
+    if warning := told(found):
+        print(warning, file=machine.log)
+    return found.prefix or DEFAULT_PREFIX
+
+
+def branch_of(client: WorkerClient) -> str | None:
+    """The branch that is checked out, None outside of a repository."""
+    try:
+        return client.git.branch()
+    except BotError:
+        return None
+
+
+@contextmanager
+def local_client(
+    machine: Machine,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    worker_env: str,
+    python_path: tuple[str, ...],
+    *,
+    timeout_minutes: int,
+    secrets: tuple[str, ...] = (),
+) -> Iterator[WorkerClient]:
+    """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
+    root, relative = relative_projects(projects, machine.directory)
+    cancel = CancelToken(clock=machine.monotonic)
+
+    def log_line(line: str) -> None:
+        print(line, file=machine.log)
+
+    def traceback(lines: list[str]) -> None:
+        if machine.verbose:
+            print(*lines, sep="\n", file=machine.log)
+
+    log = TracebackFilter(on_line=log_line, on_traceback=traceback)
+
+    def progress(step: Progress) -> None:
+        count = f" {step.done}/{step.total}" if step.total else ""
+        print(f"{step.phase}{count}: {step.message}", file=machine.log, flush=True)
+
+    redactor = redactor_of(
+        machine.environ, worker_env=worker_env, secrets=secrets, own=_own(root, relative)
+    )
+    options = ClientOptions(
+        checkout=root,
+        projects=relative,
+        gateway=gateway,
+        python_path=tuple(str(machine.directory / path) for path in python_path),
+        worker_env=worker_env,
+        timeout_minutes=timeout_minutes,
+        own_machine=True,
+        secrets=secrets,
+    )
+    listener = Listener(on_progress=progress, on_log=log.line, on_traceback=traceback)
+    try:
+        with (
+            handle_signals(cancel),
+            open_client(
+                options, machine, redactor=redactor, cancel=cancel, listener=listener
+            ) as client,
+        ):
+            yield client
+    finally:
+        log.close()
+        cancel.close()
+
+
+def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+    """What the user's own projects set themselves: SQLMesh reads their .env files."""
+    found: dict[str, str] = {}
+    for project in projects:
+        path = root / project / ".env"
+        if path.is_file():
+            found |= from_dotenv(path.read_text(encoding="utf-8", errors="replace"))
+    return found

@@ -1,0 +1,113 @@
+"""`ci-bot review --short`: the decision, its reasons and the next command, in at most 12 lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
+from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line, visible_lines
+from ci_bot.bot.comment.view import DisplayWork, ReviewView, TopRisk
+from ci_bot.bot.terminal.page import Page
+from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.report_text import to_markdown
+from ci_bot.bot.terminal.screen import Screen
+from ci_bot.contracts.documents.plan import Checks
+from ci_bot.contracts.documents.report import Report
+
+MOST_LINES = 12
+# Beside these stand the heading, how many more there are, and at most five lines of facts.
+_REASONS = 4
+
+
+def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
+    """The report in short, ending in a newline; only what is to be copied is wider."""
+    view = ReviewView(report, context)
+    markdown = to_markdown(report, context, COMMENT_BYTES)
+    title = next(line for line in markdown.splitlines() if line.startswith("## "))
+    heading = plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
+    below = [*(_facts(view, screen) if report.failure is None else []), *_next(view)]
+    room = MOST_LINES - 1 - len(below)
+    return "\n".join([heading, *_reasons(view, screen, room), *below]) + "\n"
+
+
+def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
+    failure = view.report.failure
+    if failure is not None:
+        hint = _listed([failure.hint], screen, room - 1) if failure.hint else []
+        said = [line.rstrip() for line in visible_lines(failure.message) if line.strip()]
+        return [*(clip(f"  {line}", screen.width) for line in said[: room - len(hint)]), *hint]
+    found = view.top_risks[:_REASONS]
+    hidden = len(view.risks) - sum(1 + item.more for item in found)
+    more = [f"  and {words.count(hidden, 'note')}"] if hidden else []
+    return [*_listed(map(_reason, found), screen, room - len(more)), *more]
+
+
+def _listed(texts: Iterable[str], screen: Screen, room: int) -> list[str]:
+    """Wrapped sentences; those that do not fit in `room` lines end with a mark."""
+    page = Page(width=screen.width)
+    for text in texts:
+        page.item(text)
+    lines = page.text().splitlines()
+    cut = len(lines) > room
+    return (
+        [*lines[: room - 1], clip(f"{lines[room - 1]} {ELLIPSIS}", screen.width)] if cut else lines
+    )
+
+
+def _reason(top: TopRisk) -> str:
+    risk = top.risk
+    where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
+    more = f" (+{top.more})" if top.more else ""
+    return one_line(f"{risk.severity}: {risk.rule}{where}{more}: {risk.evidence}")
+
+
+def _facts(view: ReviewView, screen: Screen) -> list[str]:
+    counts = [f"{words.number(n)} {words.CHANGES[name]}" for name, n in view.change_counts]
+    facts = {
+        "Changes": f"{' · '.join(counts) or 'none'}, of "
+        f"{words.count(view.report.project.models, 'model')}",
+        "To build": f"{view.report.environment}: {_work(view.planned)}; prod after the merge: "
+        f"{_work(view.prod_work)}",
+        "Checks": _checks(view.report.checks),
+    }
+    page = Page(width=screen.width, color=screen.colour)
+    for label, text in facts.items():
+        page.fact(label, clip(text, screen.width - page.label_width))
+    return page.text().splitlines()
+
+
+def _work(work: DisplayWork | None) -> str:
+    if work is None:
+        return "not known"
+    if not work.tables:
+        return words.count(work.views, "view") if work.views else "nothing"
+    return f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"
+
+
+def _checks(checks: Checks) -> str:
+    tests, lint = checks.tests, checks.lint
+    told_of_tests = {
+        "passed": f"{words.count(tests.run, 'unit test')} passed",
+        "failed": f"{words.number(tests.failed)} of {words.count(tests.run, 'unit test')} failed",
+        "none": "no unit tests",
+        "not_run": "unit tests not run",
+    }
+    told_of_lint = {
+        "passed": "lint passed",
+        "failed": words.count(lint.errors, "lint error"),
+        "warnings": words.count(lint.warnings, "lint warning"),
+        "off": "linter is off",
+        "not_run": "lint not run",
+    }
+    return f"{told_of_tests[tests.status]} · {told_of_lint[lint.status]}"
+
+
+def _next(view: ReviewView) -> list[str]:
+    report = view.report
+    rules = [item.risk.rule for item in view.top_risks] if report.failure is None else []
+    why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
+    if report.appliable and report.decision != "no_go":
+        return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
+    return why

@@ -1,0 +1,90 @@
+"""The laptop has what the action has, its help shows how each command is used, and in which order."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+import pytest
+
+from ci_bot.bot import cli
+from ci_bot.bot.options.plan import with_flags
+from ci_bot.bot.options.shared import with_projects
+from ci_bot.bot.terminal.local_review import LocalReview
+from ci_bot.bot.trigger.inputs import Inputs
+
+# What an input has no option for, and why.
+OF_A_WORKFLOW = {
+    "github-token": "a review asks GitHub nothing",
+    "mode": "the command says it",
+    "requirements": "the interpreter that ci-bot is installed in has the project's packages",
+    "environment-prefix": "`--environment` is the whole name",
+    "pr-number": "`--environment pr_7`",
+    "comment-id": "nobody comments",
+    "override-reason": "an apply on a laptop is asked for by the person who may do it",
+    "plan-id": "of an apply",
+    "diff-tolerance": "of an apply",
+    "table-diff": "of an apply",
+    "reclaim": "of a cleanup",
+    "max-deletions": "of a sweep",
+}
+
+
+def options(command: click.Command) -> set[str]:
+    return {option for param in command.params for option in param.opts}
+
+
+def every() -> dict[str, click.Command]:
+    """All commands, also those of a group, by what is typed."""
+    found: dict[str, click.Command] = {}
+    for name, command in cli.commands.commands.items():
+        found[name] = command
+        if isinstance(command, click.Group):
+            found |= {f"{name} {below}": one for below, one in command.commands.items()}
+    return found
+
+
+def test_review__has_every_input_that_a_laptop_can_have() -> None:
+    known = options(cli.commands.commands["review"])
+    missing = {name for name in Inputs.names() if f"--{name}" not in known}
+    assert missing == set(OF_A_WORKFLOW)
+
+
+def test_review__its_options_are_what_is_asked_for() -> None:
+    """Each reaches the review, and none has another default than its field."""
+    context = cli.commands.commands["review"].make_context("review", [])
+    given = with_projects(with_flags(context.params))
+    assert LocalReview(**given) == LocalReview()
+
+
+def test_commands__stand_in_the_order_of_use() -> None:
+    listed = cli.commands.list_commands(click.Context(cli.commands))
+    assert listed == [
+        *("review", "explain", "doctor", "apply", "cleanup", "sweep"),
+        *("policy", "demo", "schema", "run"),
+    ]
+
+
+@pytest.mark.parametrize("name", every())
+def test_help__ends_with_an_example_that_can_be_typed(name: str) -> None:
+    command = every()[name]
+    epilog = (command.epilog or "").splitlines()
+    assert epilog[:2] == ["\b", "Example:"], f"{name} has no example"
+    for line in epilog[2:]:
+        words = shlex.split(line.partition(" > ")[0], comments=True)
+        words = words[words.index("ci-bot") + 1 :]
+        typed = max((one for one in every() if words[: len(one.split())] == one.split()), key=len)
+        assert typed.startswith(name)
+        every()[typed].make_context(typed, words[len(typed.split()) :])
+
+
+@pytest.mark.parametrize("name", every())
+def test_help__lists_each_command_and_option_in_whole_sentences(name: str) -> None:
+    command = every()[name]
+    told = command.get_short_help_str(limit=75)
+    assert told.endswith("."), told
+    assert not told.endswith("..."), told
+    for param in command.params:
+        if isinstance(param, click.Option):
+            assert param.help, f"{name} {param.name}"
+            assert param.help.rstrip().endswith("."), f"{name} {param.name}: {param.help}"

@@ -1,0 +1,83 @@
+"""`ci-bot review --short`: at most 12 lines at any width, with the decision and its reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci_bot.bot.terminal.screen import Screen
+from ci_bot.bot.terminal.short_text import MOST_LINES, short_text
+from ci_bot.contracts.documents.report import Report
+from tests.factories import laptop_context, make_report, make_risk
+from tests.golden.samples import report
+from tests.reports import full_report, large_report
+
+RECORDED = (
+    "small_change",
+    "base_branch",
+    "destructive_change",
+    "wide_change",
+    "failed_plan",
+    "base_broken",
+    "no_changes",
+)
+
+
+REPORTS = {
+    "full": full_report(),
+    "large": large_report(1_000),
+    "one": make_report(),
+    **{name: report(name) for name in RECORDED},
+}
+
+
+def shown(found: Report, width: int = 96, *, colour: bool = False) -> list[str]:
+    text = short_text(found, laptop_context(), Screen(colour=colour, width=width))
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    return text.splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 96, 200])
+@pytest.mark.parametrize("name", REPORTS)
+def test_short__has_at_most_twelve_lines_of_the_width(name: str, width: int) -> None:
+    lines = shown(REPORTS[name], width)
+    assert 1 < len(lines) <= MOST_LINES
+    for line in lines:
+        # What is to be copied stays in one line.
+        assert len(line) <= width or "ci-bot " in line
+        assert line == line.rstrip()
+
+
+def test_short__says_decision_reason_work_and_next_command() -> None:
+    lines = shown(report("small_change"))
+    text = "\n".join(lines)
+    assert lines[0].startswith("🟡 Review")
+    assert any(line.startswith("  - high: R06-breaking-rebuild on ") for line in lines)
+    assert "To build" in text
+    assert "prod after the merge" in text
+    assert "ci-bot explain R06-breaking-rebuild" in text
+    assert "ci-bot apply --project" in lines[-1]
+
+
+def test_short__of_a_failed_plan_keeps_the_way_out() -> None:
+    found = report("failed_plan")
+    text = " ".join(" ".join(line.split()) for line in shown(found))
+    assert found.failure is not None
+    assert found.failure.hint is not None
+    assert found.failure.message.splitlines()[0] in text
+    assert found.failure.hint.replace("`", "") in text
+
+
+def test_short__names_the_weightiest_and_counts_the_rest() -> None:
+    risks = [make_risk("select-star", severity="low", model=f"a.m{n}") for n in range(30)]
+    risks += [make_risk("random", severity="high", model=f"a.n{n}") for n in range(3)]
+    risks.append(make_risk("missing-column", severity="blocker", model="a.b"))
+    lines = shown(make_report(decision="no_go", risks=risks))
+    assert lines[1].startswith("  - blocker: missing-column on a.b")
+    assert any(line.startswith("  - high: random on a.n0 (+2)") for line in lines)
+    assert "  and 30 notes" in lines
+    assert not any("ci-bot apply" in line for line in lines), "a No-Go has no next command"
+
+
+def test_short__has_the_colours_of_its_heading() -> None:
+    assert "\x1b[33m" in shown(report("small_change"), colour=True)[0]
