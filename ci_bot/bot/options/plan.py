@@ -125,5 +125,5 @@ def with_flags(options: dict[str, Any]) -> dict[str, Any]:
 
     rest = {name: value for name, value in options.items() if name not in (*_FLAGS, *_LISTS)}
     asked = {name: options[name] for name in _FLAGS}
-    asked |= {name: list(options[name]) for name in _LISTS}
+    asked |= {name: sorted(options[name]) for name in _LISTS}
     return {**rest, "flags": GivenFlags(**asked)}
