@@ -1,6 +1,7 @@
 """The pages of the rules: what is wrong with one, and their index.
 
-    python -m tests.rule_pages              writes docs/rules/README.md anew
+    python -m tests.rule_pages              writes docs/rules/README.md anew, and on each page the
+                                            line that says how a team weighs the rule otherwise
 
 A page declares its rule in the lines at its top, and explains it below them.
 """
@@ -21,6 +22,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
 INDEX = FOLDER / "README.md"
 SEVERITIES = get_args(Severity)
 SECTIONS = ("**What it sees.** ", "**Why it matters.** ", "## Fires", "## Stays quiet")
+_POLICY = "**Another weight, or none.** "
 LAST_SECTION = "## How to clear it"
 _PAGE = re.compile(r"---\n(?P<top>.*?)---\n\n# (?P<title>[^\n]+)\n\n(?P<body>.*)", re.DOTALL)
 _FIELDS = ["id", "title", "severity", "also", "scope", "needs", "topic"]
@@ -70,6 +72,13 @@ def _of_text(fields: Mapping[str, Any], title: str, body: str) -> Iterator[str]:
         yield "its sections are not those of a page, in their order"
     if not body.endswith("\n") or not body.partition(LAST_SECTION)[2].strip():
         yield "it does not say how to clear it"
+
+
+def with_policy(id_: str, text: str) -> str:
+    """A page with the line that says how a team weighs its rule otherwise."""
+    line = f"{_POLICY}A team sets it in its [policy](../policy.md): `rule: {id_}`."
+    without = re.sub(rf"{re.escape(_POLICY)}[^\n]*\n\n", "", text)
+    return without.replace("\n## Fires\n", f"\n{line}\n\n## Fires\n", 1)
 
 
 def index() -> str:
@@ -129,4 +138,6 @@ def _plain(text: str) -> str:
 if __name__ == "__main__":
     for name in RULES:
         rule(name)  # a page that cannot be read is told by its name
+        file = FOLDER / f"{name}.md"
+        file.write_text(with_policy(name, file.read_text("utf-8")), encoding="utf-8")
     INDEX.write_text(index(), encoding="utf-8")

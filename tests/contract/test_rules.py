@@ -26,7 +26,7 @@ from ci_bot.contracts.rules import FACTS, RULES, Registry, RuleSpec, Scope, Unkn
 from ci_bot.worker.rules import registry as worker_registry
 from ci_bot.worker.rules.models.base import MODEL_RULES, ModelRule
 from tests.conftest import REPOSITORY
-from tests.rule_pages import FOLDER, INDEX, faults, index
+from tests.rule_pages import FOLDER, INDEX, faults, index, with_policy
 
 # Read by `run` and `judge` themselves, where a rule fails and where there are too many findings.
 OF_THE_RUN = {worker_registry.CRASHED.id: "worker", NOT_LISTED.id: "bot"}
@@ -54,6 +54,8 @@ SEVERITIES = set(get_args(Severity))
 # Where severities are chosen. `rules.sql` takes queries apart, and has words like these of its own.
 OURS = ("ci_bot.worker.rules", "ci_bot.worker.statements", "ci_bot.bot.decision")
 NOT_OURS = "ci_bot.worker.rules.sql"
+# What GitHub shows of a code block without scrolling, on a desk.
+LONGEST_SQL = 100
 
 # ------------------------------------------------------------------------------------------- pages
 
@@ -61,6 +63,20 @@ NOT_OURS = "ci_bot.worker.rules.sql"
 @pytest.mark.parametrize("id_", RULES)
 def test_page__declares_and_explains_its_rule(id_: str) -> None:
     assert not faults(id_, (FOLDER / f"{id_}.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("id_", RULES)
+def test_page__says_how_a_team_weighs_its_rule_otherwise(id_: str) -> None:
+    text = (FOLDER / f"{id_}.md").read_text("utf-8")
+    assert text.count(f"[policy](../policy.md): `rule: {id_}`.") == 1
+    assert with_policy(id_, text) == text, "run `python -m tests.rule_pages`"
+
+
+@pytest.mark.parametrize("id_", RULES)
+def test_page__has_no_line_of_sql_that_a_reader_has_to_scroll(id_: str) -> None:
+    text = (FOLDER / f"{id_}.md").read_text("utf-8")
+    for block in re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        assert max(map(len, block.splitlines()), default=0) <= LONGEST_SQL
 
 
 @pytest.mark.parametrize(
