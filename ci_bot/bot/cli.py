@@ -37,6 +37,7 @@ from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
+    BadInput,
     BotError,
     Cancelled,
     unexpected,
@@ -331,6 +332,12 @@ def run() -> None:
     from ci_bot.bot.runner.secrecy import keep_secrets
 
     def begin(machine: Machine) -> int:
+        if "GITHUB_EVENT_NAME" not in os.environ and "GITHUB_ACTIONS" not in os.environ:
+            raise BadInput(
+                "`ci-bot run` is for GitHub Actions, and this is no run of a workflow.",
+                hint="Here, use `ci-bot review`.",
+                reason_code="no_workflow",
+            )
         # Before anything is started, and before anything of a project is read.
         keep_secrets(os.environ, CREDENTIALS)
         return run_workflow(machine)

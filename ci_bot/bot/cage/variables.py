@@ -68,7 +68,7 @@ def parse_worker_variables(text: str) -> WorkerVariables:
     if problems:
         raise BadInput(
             f"Input `worker-env` cannot be used: {'; '.join(problems)}.",
-            hint="Write names (`DB_PASSWORD`) and prefixes (`AWS_*`), one a line.",
+            hint="Write names (`DB_PASSWORD`) and prefixes (`AWS_*`), apart by spaces or lines.",
             reason_code="bad_worker_env",
         )
     return WorkerVariables(

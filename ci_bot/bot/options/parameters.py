@@ -87,7 +87,12 @@ class _TwoLines(click.Command):
     """Is refused with everything that is wrong with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            # click's parser does not say of which command the line was.
+            error.ctx = error.ctx or ctx
+            raise
         problems = ctx.meta.get(_PROBLEMS)
         if problems and not ctx.resilient_parsing:
             raise click.UsageError("; ".join(problems) + ".", ctx)

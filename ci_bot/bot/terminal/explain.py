@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ci_bot.contracts.documents.plan import SEVERITIES
 from ci_bot.contracts.rules import RULES, SCOPES, TOPICS, RuleSpec, UnknownRule, page, rule
 from ci_bot.errors import BadInput
 from ci_bot.machine import Machine
+
+# More would not be one line.
+_MOST = 8
 
 
 def explain(machine: Machine, name: str | None) -> int:
@@ -24,7 +28,7 @@ def _page(name: str) -> str:
     try:
         spec = rule(name)
     except UnknownRule as error:
-        near = ", ".join(f"`{id_}`" for id_ in error.near)
+        near = ", ".join(f"`{id_}`" for id_ in _begun(name) or error.near)
         raise BadInput(
             f"There is no rule `{name}`.",
             hint=f"Close to it: {near}." if near else "`ci-bot explain` lists all of them.",
@@ -32,6 +36,12 @@ def _page(name: str) -> str:
         ) from None
     weights = [f"{spec.severity} by default", *spec.also]
     return "\n".join([f"{spec.id}: {'; '.join(weights)}; {SCOPES[spec.scope]}", "", page(name)])
+
+
+def _begun(name: str) -> list[str]:
+    """The rules whose id begins like this; `R6` is `R06`."""
+    begin = re.sub(r"^r(?=\d(?!\d))", "r0", name.lower())
+    return [id_ for id_ in RULES if id_.lower().startswith(begin)][:_MOST]
 
 
 def _index() -> str:

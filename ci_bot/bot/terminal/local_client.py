@@ -9,6 +9,7 @@ from pathlib import Path
 from ci_bot.bot.cage.variables import redactor_of
 from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
 from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
+from ci_bot.bot.cage.workspace import directory_problem
 from ci_bot.bot.worker_calls.client import (
     ClientOptions,
     Listener,
@@ -80,6 +81,7 @@ def local_client(
 ) -> Iterator[WorkerClient]:
     """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
     root, relative = relative_projects(projects, machine.directory)
+    _check_search_path(machine.directory, python_path)
     cancel = CancelToken(clock=machine.monotonic)
 
     def log_line(line: str) -> None:
@@ -120,6 +122,21 @@ def local_client(
     finally:
         log.close()
         cancel.close()
+
+
+def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
+    """In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
+
+    Raises:
+        BadInput: one is no directory.
+    """
+    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    if problems:
+        raise BadInput(
+            f"{'; '.join(problems)}.",
+            hint="`--python-path` names a directory with Python modules of the project.",
+            reason_code="bad_python_path",
+        )
 
 
 def _own(root: Path, projects: tuple[str, ...]) -> dict[str, str]:

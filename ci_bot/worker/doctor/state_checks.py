@@ -39,9 +39,9 @@ def prod(state: Any) -> ProjectCheck:
             message=f"prod has {models} models, and its last plan did not finish.",
             fix="Run `sqlmesh plan` again to finish it.",
         )
-    written = times.iso(stored.finalized_ts)
+    written = times.iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace("T", " ")
     return ProjectCheck(
-        name="prod", status="ok", message=f"{models} models, last plan finished {written}"
+        name="prod", status="ok", message=f"{models} models, last plan finished {written} UTC"
     )
 
 
@@ -105,7 +105,8 @@ def environments(state: Any, prefix: str) -> ProjectCheck:
     rows = Ledger(compat.state_adapter_of(state)).all()
     recorded = {row.environment for row in rows}
     unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
-    message = f"{len(stored | recorded)} of pull requests"
+    every = len(stored | recorded)
+    message = f"{every} pull-request environment{'' if every == 1 else 's'}"
     if strangers := len(stored - recorded):
         message += f", {strangers} of them not made by this action"
     if not unfinished:

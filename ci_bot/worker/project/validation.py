@@ -7,6 +7,7 @@ versions, configuration, directories, connections, state.
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import Any
 
 import sqlmesh
@@ -53,8 +54,14 @@ def versions(found: Versions) -> ProjectCheck:
 def configuration(context: Any, place: ProjectPlace) -> ProjectCheck:
     """A configuration that got as far as a context is valid."""
     gateway = context.selected_gateway or "the only one"
-    names = ", ".join(display_path(path, place) for path in place.projects)
+    names = ", ".join(display_path(_config_file(path), place) for path in place.projects)
     return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
+
+
+def _config_file(project: Path) -> Path:
+    """The file that SQLMesh reads the project's configuration from; more than one it refuses."""
+    names = [f"config.{suffix}" for suffix in ("yaml", "yml", "py")]
+    return next((project / name for name in names if (project / name).is_file()), project)
 
 
 def directories(place: ProjectPlace) -> ProjectCheck:
@@ -202,7 +209,7 @@ def tests_line(check: TestsCheck) -> ProjectCheck:
         "unit tests",
         failing=check.status == "failed",
         warning=check.status == "not_run",
-        message=f"{check.failed} of {check.run} failed",
+        message=f"{check.failed} of {check.run} failed" if check.failed else f"{check.run} passed",
         named=[failure.name for failure in check.failures],
         fix="`sqlmesh test` shows what they expected.",
     )
