@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from ci_bot.bot.cage.scratch import PREFIX, held_directory
 from ci_bot.bot.cage.variables import redactor_of
 from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
 from ci_bot.bot.demo.layout import DemoLayout, change_files
+from ci_bot.bot.demo.repository import BRANCH, MAIN, DemoRepository
+from ci_bot.bot.demo.shown import ENVIRONMENT, Shown
 from ci_bot.bot.report_files import check_output
 from ci_bot.bot.terminal.local import context_of
 from ci_bot.bot.terminal.report_text import Document, to_terminal
@@ -29,7 +32,6 @@ from ci_bot.contracts.messages import Progress
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.machine import Machine
 
-ENVIRONMENT = "pr_7"
 PROD_END = "2013-12-31"
 
 
@@ -55,25 +57,32 @@ def run_demo(machine: Machine, keep: Path | None) -> int:
     """Builds prod, changes models as a PR does, then review → apply → merge → cleanup.
 
     Args:
-        keep: Where the demo's files stay; otherwise they are removed at the end.
+        keep: Where the demo's files stay; without it only what people read stays, in a temporary
+            directory that is named at the end.
 
     Returns:
         The exit code: 0 when every chapter ended as it should.
     """
     if keep is None:
         with held_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
-            return _run(machine, home)
+            reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
+            return _run(machine, home, reports)
     home = Path(os.path.realpath(machine.directory / keep))
     _check_new(home)
     try:
-        return _run(machine, home)
+        return _run(machine, home, home / "reports")
     finally:
         print(f"\nEverything is in {home}.", file=machine.out)
 
 
-def _run(machine: Machine, home: Path) -> int:
+def _run(machine: Machine, home: Path, reports: Path) -> int:
     layout = DemoLayout(home)
-    return _tell(replace(machine, environ={**machine.environ, **layout.variables()}), layout)
+    around = replace(machine, environ={**machine.environ, **layout.variables()})
+    try:
+        return _tell(around, layout, reports)
+    finally:
+        if reports.is_dir() and not any(reports.iterdir()):
+            reports.rmdir()
 
 
 def _check_new(home: Path) -> None:
@@ -91,46 +100,73 @@ def _check_new(home: Path) -> None:
         )
 
 
-def _tell(machine: Machine, layout: DemoLayout) -> int:
+def _tell(machine: Machine, layout: DemoLayout, reports: Path) -> int:
     stage = _Stage(machine)
     started = time.monotonic()
     stage.say("One pull request from opening to cleanup, on embedded Spark with real data:")
     stage.say("336,776 flights that left New York City in 2013.")
     with stage.chapter("Building prod: what the team has before anybody opens a pull request"):
         layout.create()
+        repository = DemoRepository(layout.project, machine.environ)
+        base = repository.begin()
         _build_prod(machine, layout, stage)
     with stage.chapter("Pull request #7 is opened"):
+        repository.branch()
         layout.apply_change()
+        head = repository.change("Say more of carriers and their fleets")
         for path in change_files():
             stage.say(f"   changed  {path}")
-    with _bench(machine, layout, stage) as client:
-        with stage.chapter("Review: read-only, without starting Spark"):
-            report = _review(client, machine)
-            stage.say(_shown(report, client, machine))
-        if report.plan_id is None:
-            return EXIT_FAILED
-        with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
-            applied = applying.apply(
-                client,
-                environment=ENVIRONMENT,
-                owner=owner("local", number=7),
-                plan_id=report.plan_id,
-                reviewed=report.identity,
-                window=report.identity.window if report.identity else None,
-            )
-            stage.say(_shown(applied, client, machine))
-        if applying.exit_code(applied) != EXIT_DONE:
-            return applying.exit_code(applied)
-        with stage.chapter("Merge: the pull request is closed, and its environment goes"):
-            cleaned = cleaning.cleanup(
-                client,
-                environment=ENVIRONMENT,
-                environment_prefix="pr",
-                owner=owner("local", number=7),
-                merged=True,
-            )
-            stage.say(_shown(cleaned, client, machine))
+    shown = Shown(reports)
+    try:
+        with _bench(machine, layout, stage) as client:
+            commits = Commits(head=head, base=base, head_branch=BRANCH, base_branch=MAIN)
+            code = _live(stage, client, repository, commits, shown)
+    finally:
+        for line in shown.files():
+            stage.say(line)
     stage.say(f"The whole life of the pull request took {time.monotonic() - started:.0f} s.")
+    return code
+
+
+def _live(
+    stage: _Stage,
+    client: WorkerClient,
+    repository: DemoRepository,
+    commits: Commits,
+    shown: Shown,
+) -> int:
+    """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
+    machine = stage.machine
+    with stage.chapter("Review: read-only, without starting Spark"):
+        report = _review(client, machine, commits)
+        stage.say(_text(report, client, machine))
+        shown.add("The comment after the review", "report", report, machine.timestamp())
+    if report.plan_id is None:
+        return EXIT_FAILED
+    with stage.chapter(f"Apply: /sqlmesh apply {short(report.plan_id)}"):
+        applied = applying.apply(
+            client,
+            environment=ENVIRONMENT,
+            owner=owner("local", number=7),
+            plan_id=report.plan_id,
+            reviewed=report.identity,
+            window=report.identity.window if report.identity else None,
+        )
+        stage.say(_text(applied, client, machine))
+        shown.add("The comment after the apply", "apply", applied, machine.timestamp())
+    if applying.exit_code(applied) != EXIT_DONE:
+        return applying.exit_code(applied)
+    with stage.chapter("Merge: the pull request is closed, and its environment goes"):
+        repository.merge()
+        cleaned = cleaning.cleanup(
+            client,
+            environment=ENVIRONMENT,
+            environment_prefix="pr",
+            owner=owner("local", number=7),
+            merged=True,
+        )
+        stage.say(_text(cleaned, client, machine))
+        shown.add("The comment after the merge", "cleanup", cleaned, machine.timestamp())
     return cleaning.exit_code(cleaned)
 
 
@@ -185,19 +221,15 @@ def _progress(stage: _Stage) -> Callable[[Progress], None]:
     return show
 
 
-def _shown(document: Document, client: WorkerClient, machine: Machine) -> str:
+def _text(document: Document, client: WorkerClient, machine: Machine) -> str:
     context = context_of(machine, client, ENVIRONMENT)
     screen = screen_of(machine)
     return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 
-def _review(client: WorkerClient, machine: Machine) -> Report:
+def _review(client: WorkerClient, machine: Machine, commits: Commits) -> Report:
     return reviewing.review(
         client,
-        ReviewOptions(
-            environment=ENVIRONMENT,
-            owner=owner("local", number=7),
-            commits=Commits(),
-        ),
+        ReviewOptions(environment=ENVIRONMENT, owner=owner("local", number=7), commits=commits),
         planned_at=machine.timestamp(),
     )

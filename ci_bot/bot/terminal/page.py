@@ -99,7 +99,7 @@ class Page:
     def _row(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
         cells = [
             # The end of a name tells more than its beginning.
-            value if len(value) <= width else ELLIPSIS + value[len(value) - width + 1 :]
+            value if len(value) <= width else ELLIPSIS + value[len(value) - width + 1 :].lstrip(".")
             for value, width in zip(row, widths, strict=True)
         ]
         padded = [

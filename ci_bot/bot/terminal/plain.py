@@ -31,9 +31,11 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = re.compile(r"(?<!\S)_(\S.*?\S)_(?!\S)")
 _TAG = re.compile(r"</?[a-z]+(?: open)?/?>")
 # No text of a report holds one: an unusual character is written with its number there.
-_PLACE = "\ue000"
+PLACE = "\ue000"
 # A table is drawn as one where its first column keeps at least so many characters.
 _LEAST_NAME = 24
+# One of what columns count.
+_ONE = {"intervals": "interval", "batches": "batch", "rows": "row", "tables": "table"}
 # So long is a cell that still stands beside the first one, where there is no table.
 _BESIDE = 64
 
@@ -135,19 +137,21 @@ def _amount(label: str, value: str) -> str:
     """A short cell: a number says of what it is one, and what there is none of is left out."""
     if value == "–":
         return ""
+    if value == "1":
+        return f"1 {_ONE.get(label.lower(), label.lower())}"
     return f"{value} {label.lower()}" if value.replace(",", "").isdigit() else value
 
 
 def _cells(line: str) -> list[str]:
-    text, spans = _without_spans(line)
+    text, spans = without_spans(line)
     return [_restored(cell.strip(), spans) for cell in text.strip("|").split("|")]
 
 
 def _words(text: str) -> str:
-    return _restored(*_without_spans(text))
+    return _restored(*without_spans(text))
 
 
-def _without_spans(text: str) -> tuple[str, list[str]]:
+def without_spans(text: str) -> tuple[str, list[str]]:
     """`text` with its code spans taken out, so that nothing in them is taken for markup."""
     spans: list[str] = []
 
@@ -155,7 +159,7 @@ def _without_spans(text: str) -> tuple[str, list[str]]:
         content = span[2].replace("\\|", "|")
         padded = content[:1] == content[-1:] == " " and content.strip()
         spans.append(content[1:-1] if padded else content)
-        return _PLACE
+        return PLACE
 
     return _SPAN.sub(take, text), spans
 
@@ -168,7 +172,7 @@ def _restored(text: str, spans: list[str]) -> str:
         _TAG.sub("", _EMPHASIS.sub(r"\1", _LINK.sub(r"\1", text)).replace("**", ""))
     )
     text = text.replace("\u00a0", " ")
-    return re.sub(_PLACE, lambda _: spans.pop(0), text)
+    return re.sub(PLACE, lambda _: spans.pop(0), text)
 
 
 _SHOW: dict[str, Callable[[Page, Sequence[str], int], None]] = {
