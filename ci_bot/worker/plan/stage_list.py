@@ -60,7 +60,7 @@ def _schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Names) -> St
     }
     return Stage(
         stage="physical_layer_schema_creation",
-        title="Create the physical schemas that do not exist",
+        title="Make sure that the physical schemas are there",
         items=sorted(schemas),
     )
 
@@ -74,7 +74,7 @@ def _tables(stage: stages.PhysicalLayerUpdateStage, names: Names) -> Stage:
     ]
     return Stage(
         stage="physical_layer_update",
-        title="Create the physical tables and views that do not exist",
+        title="Make sure that the physical tables and views are there",
         items=items,
     )
 
