@@ -112,7 +112,7 @@ def review(**options: Any) -> None:
 
     PROJECT is the directory of a SQLMesh project; without it the current one.
     """
-    from ci_bot.bot.terminal.local_review import LocalReview, review_locally
+    from ci_bot.bot.terminal.review.local_review import LocalReview, review_locally
 
     asked = LocalReview(**with_projects(with_flags(options)))
     _guarded(lambda machine: review_locally(machine, asked))
@@ -336,7 +336,7 @@ def run() -> None:
             raise BadInput(
                 "`ci-bot run` is for GitHub Actions, and this is no run of a workflow.",
                 hint="Here, use `ci-bot review`.",
-                reason_code="no_workflow",
+                reason_code="bad_input",
             )
         # Before anything is started, and before anything of a project is read.
         keep_secrets(os.environ, CREDENTIALS)

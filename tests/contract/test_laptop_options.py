@@ -10,7 +10,7 @@ import pytest
 from ci_bot.bot import cli
 from ci_bot.bot.options.plan import with_flags
 from ci_bot.bot.options.shared import with_projects
-from ci_bot.bot.terminal.local_review import LocalReview
+from ci_bot.bot.terminal.review.local_review import LocalReview
 from ci_bot.bot.trigger.inputs import Inputs
 
 # What an input has no option for, and why.

@@ -92,6 +92,17 @@ def test_commands__their_options_exist() -> None:
     assert checked
 
 
+def test_words__are_explained_and_linked_from_the_inputs() -> None:
+    words = rows(section(README, "Words"))
+    assert len(words) == 8
+    assert all(len(row) == 2 and row[1].endswith(".") for row in words)
+    linked = re.findall(r"\[([a-z ]+)\]\(#words\)", section(README, "Inputs"))
+    told = " ".join(row[0] for row in words)
+    assert linked
+    for word in linked:
+        assert word == "explained below" or word.removesuffix("s") in told, word
+
+
 def test_comment_commands__are_those_that_are_understood() -> None:
     block = next(text for text in code_blocks(README, "text") if "/sqlmesh" in text)
     told = [re.split(r" {2,}", line)[0] for line in block.splitlines()]

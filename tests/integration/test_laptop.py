@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.terminal.local_review import LocalReview, review_locally
+from ci_bot.bot.terminal.review.local_review import LocalReview, review_locally
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import BadInput
 from ci_bot.machine import Machine, of_this_process
@@ -173,8 +173,19 @@ SAME: dict[str, tuple[dict[str, str], list[str]]] = {
 }
 
 
+# The others are its siblings.
+EVERY_TIME = "a selection"
+
+
 @pytest.mark.standin
-@pytest.mark.parametrize("case", SAME, ids=lambda case: case.replace(" ", "-"))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        EVERY_TIME,
+        *(pytest.param(name, marks=pytest.mark.night) for name in SAME.keys() - {EVERY_TIME}),
+    ],
+)
 def test_review__has_the_plan_and_the_findings_of_the_action(
     team: Repository, github_standin: GitHubStandin, github_repo: Repo, tmp_path: Path, case: str
 ) -> None:

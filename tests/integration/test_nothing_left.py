@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import Repository
 from tests.conftest import REPOSITORY
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -97,6 +98,38 @@ def test_review__leaves_the_checkout_as_it_was(tmp_path: Path, temporary: Path) 
     assert "in_python" in done.stdout, "its modules were loaded"
     assert files(shop.project) == before
     assert files(temporary) == set()
+
+
+COMMANDS = {
+    "review": "review --short --environment pr_7 --baseline base-branch",
+    "doctor": "doctor",
+    "apply": "apply --environment pr_7",
+    "cleanup": "cleanup --environment pr_7",
+    "policy": "policy explain shop.in_python",
+    "rule": "explain select-star",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command__leaves_the_repository_as_it_was(
+    tmp_path: Path, temporary: Path, name: str
+) -> None:
+    """Its files and those of git, content and times; also where the command is refused."""
+    shop = with_python(write_duck_shop(tmp_path))
+    Repository(shop.project, new=False).commit()
+    shop.write("models/new.sql", "MODEL (name shop.new); SELECT 1 AS one")
+    before = {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in all_of(shop)}
+    done = ci_bot(*COMMANDS[name].split(), shop=shop, temporary=temporary)
+    assert "Traceback" not in done.stderr
+    assert {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in all_of(shop)} == (
+        before
+    )
+    assert files(temporary) == set()
+
+
+def all_of(shop: Shop) -> list[Path]:
+    return sorted(shop.project.rglob("*"))
 
 
 def test_byte_code__that_is_there__stays_as_it_is(tmp_path: Path, temporary: Path) -> None:

@@ -45,6 +45,11 @@ def apply_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
+        if plan_id is None:
+            told = (
+                "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"
+            )
+            print(f"apply: {told}", file=machine.log, flush=True)
         document = applying.apply(
             client,
             environment=environment,

@@ -41,7 +41,8 @@ class Page:
         ]
 
     def heading(self, text: str) -> None:
-        self._lines += ["", self._styled(one_line(text), bold=True)]
+        wrapped = self._wrap(one_line(text), self._width)
+        self._lines += ["", *(self._styled(line, bold=True) for line in wrapped)]
         self._below_heading = len(self._lines)
 
     def gap(self) -> None:

@@ -27,14 +27,15 @@ def test_review__says_decision_reasons_and_next_command() -> None:
     assert "/sqlmesh" not in text
 
 
+@pytest.mark.parametrize("width", [60, 96, 200])
 @pytest.mark.parametrize("document", [full_report(), make_apply(), make_cleanup()])
-def test_document__has_no_markup_and_fits_the_width(document: Document) -> None:
-    text = on_terminal(document)
+def test_document__has_no_markup_and_fits_the_width(document: Document, width: int) -> None:
+    text = on_terminal(document, width=width)
     lines = [line for line in text.split("\n") if not line.startswith("    ")]
     for noise in ("**", "|", "<details", "`", "](", "&nbsp;", "<sub>", "<br", "<!--", "mermaid"):
         assert noise not in "\n".join(lines)
     # What is to be copied stays in one line, and a diff's lines are the file's.
-    assert max(len(line) for line in lines) <= 96
+    assert max(len(line) for line in lines) <= width
 
 
 def test_review__says_who_still_reads_what_goes() -> None:
@@ -50,6 +51,26 @@ def test_colours__change_nothing_but_colours() -> None:
         assert "\x1b" not in shown
         assert "\x1b[31m" in coloured or "\x1b[32m" in coloured
         assert _COLOUR.sub("", coloured) == shown
+
+
+def test_title__of_no_colour_is_in_that_of_the_terminal() -> None:
+    """White on a white terminal cannot be read."""
+    coloured = plain("## ⚪ No model changes", colour=True)
+    assert "\x1b[37m" not in coloured
+    assert coloured.startswith("\x1b[1m⚪")
+
+
+def test_list__counts_one_of_a_thing() -> None:
+
+    header = "| Model | Intervals | Batches | Why |\n|:--|--:|--:|:--|"
+    shown = plain(f"{header}\n| `a.b` | 1 | 2 | {'because ' * 7} |", width=60)
+    assert "a.b · 1 interval · 2 batches · because" in shown
+
+
+def test_table__cuts_a_name_after_a_dot() -> None:
+    page = Page(width=40)
+    page.table(["Model", "Rows"], [["spark_catalog.a_schema.daily_carrier_performance", "1"] * 1])
+    assert "….daily" not in page.text()
 
 
 def test_apply__shows_what_was_built_and_compared() -> None:

@@ -9,10 +9,10 @@ from ci_bot.bot.decision import Limits, review_exit_code
 from ci_bot.bot.report_files import Format
 from ci_bot.bot.terminal.local import check_files, context_of, show, write
 from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
-from ci_bot.bot.terminal.local_commits import local_commits
+from ci_bot.bot.terminal.review.local_commits import local_commits
+from ci_bot.bot.terminal.review.short_text import short_text
+from ci_bot.bot.terminal.review.watching import watch
 from ci_bot.bot.terminal.screen import screen_of
-from ci_bot.bot.terminal.short_text import short_text
-from ci_bot.bot.terminal.watching import watch
 from ci_bot.bot.values import FailOn
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
 from ci_bot.bot.worker_calls.review import reviewing
@@ -61,7 +61,7 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
             raise BadInput(
                 f"`--{name}` is for a terminal, and `--format {asked.form}` asks for another form.",
                 hint="Leave out one of them.",
-                reason_code="bad_option",
+                reason_code="bad_input",
             )
     check_files(machine, asked.output)
     if asked.watch:

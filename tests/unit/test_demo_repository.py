@@ -1,0 +1,47 @@
+"""The demo's git repository: prod's models, a branch, a merge; and nothing of the user's own git."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ci_bot.bot.demo.layout import DemoLayout, change_files
+from ci_bot.bot.demo.repository import BRANCH, MAIN, DemoRepository
+from ci_bot.errors import BadInput
+from tests.checkout import Repository
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> DemoLayout:
+    found = DemoLayout(tmp_path / "a home")
+    found.create()
+    return found
+
+
+def test_repository__has_the_change_as_a_pull_request(layout: DemoLayout, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.gitconfig").write_text(
+        "[user]\n  name = Nobody\n[commit]\n  gpgsign = true\n"
+    )
+    around = {**os.environ, "HOME": str(tmp_path / "home"), "GIT_DIR": "/nowhere"}
+    demo = DemoRepository(layout.project, around)
+
+    base = demo.begin()
+    demo.branch()
+    layout.apply_change()
+    head = demo.change("A change")
+    merge = demo.merge()
+
+    git = Repository(layout.project, new=False).git
+    assert git("rev-parse", f"{merge}^1", f"{merge}^2").split() == [base, head]
+    assert git("diff", "--name-only", base, head).splitlines() == change_files()
+    assert git("rev-parse", MAIN, BRANCH).split() == [merge, head]
+    assert git("status", "--porcelain") == ""
+    assert git("log", "-1", "--format=%an", merge) == "Demo"
+
+
+def test_repository__without_git__says_so(layout: DemoLayout) -> None:
+    with pytest.raises(BadInput, match="There is no git program"):
+        DemoRepository(layout.project, {"PATH": "/nowhere"}).begin()
