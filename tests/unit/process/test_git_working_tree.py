@@ -88,9 +88,38 @@ def test_working_tree__is_without_what_git_ignores_and_what_nobody_reads(
     (repository.root / "mine.sql").write_text("SELECT 1")
     with (repository.root / "state.db").open("wb") as file:
         file.truncate(LARGEST_FILE_BYTES + 1)
+    (repository.root / "models/.env").write_text("PASSWORD=x")
+    (repository.root / ".env.local").write_text("PASSWORD=x")
     Repository(repository.root / "another").commit(x_sql="SELECT 1")
     (repository.root / "link").symlink_to("/nowhere")
     assert changed(git) == {"link": "A"}
+
+
+def test_working_tree__has_an_environments_file_that_is_staged(
+    repository: Repository, git: Git
+) -> None:
+    (repository.root / ".env").write_text("PASSWORD=x")
+    repository.git("add", "--force", ".env")
+    assert changed(git) == {".env": "A"}
+
+
+def test_working_tree__of_a_linked_worktree_is_its_own(
+    repository: Repository, tmp_path: Path
+) -> None:
+    repository.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    (repository.root / "models/a.sql").write_text("SELECT 'main'")
+    (tmp_path / "linked/models/b.sql").write_text("SELECT 'linked'")
+    (tmp_path / "private").mkdir()
+    assert changed(Git(tmp_path / "linked", private=tmp_path / "private")) == {"models/b.sql": "M"}
+
+
+def test_working_tree__of_an_index_that_is_split(repository: Repository, git: Git) -> None:
+    repository.git("update-index", "--split-index")
+    (repository.root / "models/a.sql").write_text("SELECT 3")
+    before = everything(repository.root).keys()
+    assert changed(git) == {"models/a.sql": "M"}
+    # Whoever reads a shared index makes it younger, so that git keeps it.
+    assert everything(repository.root).keys() == before
 
 
 def test_working_tree__in_the_middle_of_a_merge_is_none(repository: Repository, git: Git) -> None:

@@ -10,6 +10,7 @@ user's own, in which they run git themselves.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,9 @@ from ci_bot.contracts.files import LARGEST_FILE_BYTES
 
 # Of the index as the user keeps it: what would be looked for, or written, beside it.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
-_UNCOMMITTED = ("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+_UNCOMMITTED = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
+_UNTRACKED = b"? "
+_ENVIRONMENT = re.compile(rb"(?:.*/)?\.env(?:\..*)?")
 
 
 class WorkingTree:
@@ -38,7 +41,8 @@ class WorkingTree:
     def tree(self, environ: Mapping[str, str]) -> str | None:
         """The id of a tree with tracked and untracked files, without those that git ignores.
 
-        Untracked files that no rule would read, because they are too large, are not in it.
+        Of the untracked files those are not in it that no rule would read, because they are too
+        large, and the environment's own (`.env`), which are there to stay out of git.
 
         Args:
             environ: The user's own environment.
@@ -52,7 +56,7 @@ class WorkingTree:
         if listed.returncode != 0:
             return None
         update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
-        feed = b"".join(path + b"\0" for path in self._small_enough(listed.stdout))
+        feed = b"".join(path + b"\0" for path in self._counting(listed.stdout))
         done = self._program.as_user([*_PLAIN, *update], variables, feed=feed)
         if done.returncode != 0:
             return None
@@ -60,15 +64,21 @@ class WorkingTree:
         tree = written.stdout.decode("ascii", "replace").strip()
         return tree if written.returncode == 0 and SHA.fullmatch(tree) else None
 
-    def _small_enough(self, listed: bytes) -> Iterator[bytes]:
-        for path in dict.fromkeys(filter(None, listed.split(b"\0"))):
-            try:
-                size = os.lstat(os.path.join(os.fsencode(self._program.checkout), path)).st_size  # noqa: PTH118 - bytes
-            except OSError:
-                size = 0  # it is gone, which is a change as well
-            # A directory is a repository of its own.
-            if size <= LARGEST_FILE_BYTES and not path.endswith(b"/"):
+    def _counting(self, listed: bytes) -> Iterator[bytes]:
+        for entry in dict.fromkeys(filter(None, listed.split(b"\0"))):
+            path = entry[len(_UNTRACKED) :]
+            if not entry.startswith(_UNTRACKED) or self._would_be_added(path):
                 yield path
+
+    def _would_be_added(self, path: bytes) -> bool:
+        # What ends like a directory is a repository of its own.
+        if path.endswith(b"/") or _ENVIRONMENT.fullmatch(path):
+            return False
+        try:
+            full = os.path.join(os.fsencode(self._program.checkout), path)  # noqa: PTH118 - bytes
+            return os.lstat(full).st_size <= LARGEST_FILE_BYTES
+        except OSError:
+            return False  # it went while we were looking
 
     def _variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The user's own; git's are ours: a hook has those of the repository that it runs in."""
