@@ -27,6 +27,7 @@ from ci_bot.worker.compat.engine import (
 from ci_bot.worker.compat.loading import (
     ignore_files,
     load_error,
+    loaded_tests,
     model_failures,
     registries_kept,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "keep_model_caps",
     "known_bot_settings",
     "load_error",
+    "loaded_tests",
     "lock_environments",
     "make_spark_lazy",
     "merge_nothing_from_state",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +118,24 @@ def _drop_state_connections(settings: dict[str, Any]) -> None:
                 gateway.pop("state_connection", None)
 
 
+class _OwnKeys(frozenset[str]):
+    """The keys of the loaded projects, of which nobody learns by asking whether there is any."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+
 def merge_nothing_from_state(context: Context) -> None:
     """Loads only what lies in the context's directories.
 
     With a `project:` key, SQLMesh adds the models that prod's state holds of other projects
     (`Context.load`). In a state that stands for the base branch these are the base branch's own,
     under the key that they had there. Call it before loading.
+
+    SQLMesh asks `any(self._projects)` for that, in all versions; `load_state`, which would say the
+    same, came with 0.236. What is whose (`in self._projects`) stays known.
     """
-    context._load_state = False
+    context._projects = _OwnKeys(context._projects)
 
 
 def state_is_shared(context: Context) -> bool:
@@ -133,7 +143,7 @@ def state_is_shared(context: Context) -> bool:
 
     (`merge_nothing_from_state`)
     """
-    return bool(context._load_state)
+    return not isinstance(context._projects, _OwnKeys)
 
 
 def needs_format(context: Context, node: Any) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlmesh.core import loader
+from sqlmesh.core.context import Context
 from sqlmesh.core.macros import macro
 from sqlmesh.core.signal import signal
 from sqlmesh.utils.errors import ConfigError
@@ -81,3 +82,9 @@ def registries_kept() -> Iterator[None]:
     finally:
         for kind, registry in kept:
             kind.set_registry(registry)
+
+
+def loaded_tests(context: Context) -> list[Any]:
+    """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
+    read: Any = getattr(context, "select_tests", None) or context.load_model_tests
+    return list(read())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,9 +116,25 @@ def count_snapshots(state: StateSync) -> int:
 def delete_environment_record(context: Context, name: str) -> None:
     """Deletes the state's record of one expired environment, and of no other.
 
-    (`delete_expired_environments` takes a name since 0.236; older versions delete all expired.)
+    (`delete_expired_environments` takes a name since 0.235; older versions delete all that have
+    expired, so there both rows are deleted here as it would: `EnvironmentState`.)
     """
-    context.state_sync.delete_expired_environments(current_ts=now_timestamp(), name=name)
+    store: Any = _store(context)
+    now = now_timestamp()
+    if "name" in inspect.signature(store.delete_expired_environments).parameters:
+        store.delete_expired_environments(current_ts=now, name=name)
+        return
+    named = exp.Literal.string(name)
+    state = store.environment_state
+    with store.engine_adapter.transaction():
+        if not any(item.name == name for item in state.get_expired_environments(current_ts=now)):
+            return
+        store.engine_adapter.delete_from(
+            state.environments_table, where=exp.column("name").eq(named)
+        )
+        store.engine_adapter.delete_from(
+            state.environment_statements_table, where=exp.column("environment_name").eq(named)
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import Tree
 from ci_bot.worker.impact.frames import NameScope
 from ci_bot.worker.impact.values import Rowset, Terms, Traced
 
@@ -100,7 +101,7 @@ class Expressions:
         return Traced(deps, self.terms.key(*parts))
 
     def _argument(self, item: Any, frame: NameScope) -> Traced:
-        if isinstance(item, exp.Expr):
+        if isinstance(item, Tree):
             return self.value(item, frame)
         return Traced(0, self.terms.key("text", str(item)))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import EXCEPT
 from ci_bot.worker.impact.expressions import Expressions, traits
 from ci_bot.worker.impact.frames import FromEntry, NameScope
 from ci_bot.worker.impact.values import Rowset, Traced, blob, named
@@ -59,7 +60,7 @@ class Projections:
             if not named:  # the fields of a struct
                 self.spread = True
             sources = named
-        left_out = {name.name.lower() for name in star.args.get("except_") or ()}
+        left_out = {name.name.lower() for name in star.args.get(EXCEPT) or ()}
         renamed = {
             entry.this.name.lower(): entry.alias.lower() for entry in star.args.get("rename") or ()
         }

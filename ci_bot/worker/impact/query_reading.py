@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import FROM, WITH, Tree
 from ci_bot.worker.impact.expressions import Expressions, UnreadableError
 from ci_bot.worker.impact.frames import NameScope
 from ci_bot.worker.impact.projections import Projections
@@ -20,7 +21,7 @@ from ci_bot.worker.impact.sources import FromClause, StoredTable
 from ci_bot.worker.impact.values import Rowset, Terms, Traced, blob, named
 
 _READ = frozenset(
-    {"with_", "from_", "joins", "laterals", "expressions", "where", "group", "having", "qualify"}
+    {WITH, FROM, "joins", "laterals", "expressions", "where", "group", "having", "qualify"}
     | {"windows", "distinct", "order", "limit", "offset"}
 )
 # They choose neither rows nor values. `exclude` takes columns away, which are kept here.
@@ -62,7 +63,7 @@ class QueryReader:
         raise UnreadableError(type(node).__name__)
 
     def _ctes(self, node: Any, outer: NameScope) -> Mapping[str, Rowset]:
-        clause = node.args.get("with_")
+        clause = node.args.get(WITH)
         if clause is None:
             return outer.ctes
         known = dict(outer.ctes)
@@ -130,7 +131,7 @@ class QueryReader:
         """A relation under the ORDER BY and LIMIT that stand behind a set operation or brackets."""
         frame = around.beside()
         frame.add(frozenset({""}), relation)
-        ends = {"order", "limit", "offset", "with_"}
+        ends = {"order", "limit", "offset", WITH}
         left_over = {
             name
             for name, argument in node.args.items()
@@ -180,7 +181,7 @@ class QueryReader:
         rows = self.terms.value("select", clauses.values(), *clauses)
         if left_over or frame.mixed or outputs.spread:
             return outputs.mixed(rows, self._values(node, left_over, frame))
-        kept = {"from_", "joins", "laterals", "where", "expressions", "with_", "windows", "order"}
+        kept = {FROM, "joins", "laterals", "where", "expressions", WITH, "windows", "order"}
         # Without GROUP BY, aggregates give one row of any input.
         one_row = outputs.aggregated and not outputs.multiplied
         if one_row and not {n for n, a in node.args.items() if a} - kept:
@@ -193,7 +194,7 @@ class QueryReader:
         for name in sorted(names):
             argument = node.args.get(name)
             items = argument if isinstance(argument, list) else [argument]
-            parts = [self._expressions.value(i, frame) for i in items if isinstance(i, exp.Expr)]
+            parts = [self._expressions.value(i, frame) for i in items if isinstance(i, Tree)]
             if parts:
                 found.append(self.terms.value(name, parts))
         return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import FROM, Tree
 from ci_bot.worker.impact.expressions import Expressions, ReadQuery, UnreadableError
 from ci_bot.worker.impact.frames import FromEntry, NameScope
 from ci_bot.worker.impact.values import ANY, Rowset, Traced, blob, named
@@ -41,7 +42,7 @@ class FromClause:
             What decides, besides the rows of the sources, which rows come out.
         """
         conditions: list[Traced] = []
-        start = node.args.get("from_")
+        start = node.args.get(FROM)
         if start is not None:
             conditions += self._entry(start.this, frame)
         return conditions + self._more(node, frame)
@@ -75,7 +76,7 @@ class FromClause:
         frame.add(names, relation, hidden=hidden)
         if isinstance(node, exp.Table):
             for name, argument in node.args.items():
-                if name not in _TABLE and isinstance(argument, exp.Expr):
+                if name not in _TABLE and isinstance(argument, Tree):
                     conditions.append(self._expressions.value(argument, frame))
             conditions += self._more(node, frame)
         return conditions
@@ -118,7 +119,7 @@ class FromClause:
                 for name, argument in node.args.items()
                 if name != "alias"
                 for item in (argument if isinstance(argument, list) else [argument])
-                if isinstance(item, exp.Expr)
+                if isinstance(item, Tree)
             ],
             type(node).__name__,
             bool(node.args.get("outer")),

@@ -10,6 +10,7 @@ from typing import Any
 
 from ci_bot.contracts.base_tests import BaseTests, TestName, TestOutcome
 from ci_bot.contracts.messages import BaseTestsRequest
+from ci_bot.worker import compat
 from ci_bot.worker.process import search_path
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.stateless import load_alone
@@ -52,7 +53,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
 
 def _of(context: Any, wanted: TestName, repository: Path) -> Any:
     """The test on the base branch: in the same file, else of the same name in another one."""
-    named = [test for test in context.select_tests() if test.test_name == wanted.name]
+    named = [test for test in compat.loaded_tests(context) if test.test_name == wanted.name]
     same = [test for test in named if _path(test, repository) == wanted.path]
     return next(iter(same or named), None)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.documents.plan import TestFailure, TestsCheck
+from ci_bot.worker import compat
 from ci_bot.worker.project.model_files import files_of, reaches_every_model
 from ci_bot.worker.project.testing.causes import cause
 from ci_bot.worker.words.names import Names, file_name_or_last
@@ -19,7 +20,7 @@ NO_MESSAGE = "the test failed without a message"
 
 def unit_tests(context: Any, repository: Path) -> TestsCheck:
     """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
-    return run(context, context.select_tests(), repository)
+    return run(context, compat.loaded_tests(context), repository)
 
 
 def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:

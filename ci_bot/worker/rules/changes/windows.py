@@ -11,6 +11,7 @@ from sqlglot import exp
 from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
+from ci_bot.worker.compat.trees import FROM
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.joining import keys_of
 from ci_bot.worker.rules.observation import Observation, names
@@ -183,7 +184,7 @@ def _text(node: Any) -> str:
 def _decides(window: Any, models: dict[str, Any]) -> bool:
     """Whether partition and order together hold a key of the only table that is read."""
     select = window.find_ancestor(exp.Select)
-    source = select.args.get("from_") if select is not None else None
+    source = select.args.get(FROM) if select is not None else None
     if source is None or select.args.get("joins") or not isinstance(source.this, exp.Table):
         return False
     held = {column.name.lower() for column in window.find_all(exp.Column)}

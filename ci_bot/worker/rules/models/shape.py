@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.contracts.rules import rule
+from ci_bot.worker.compat.trees import FROM
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.places import place_of
@@ -58,7 +59,7 @@ def unconditional_joins(query: Query) -> Iterator[tuple[Any, Any]]:
     """(what is joined, the scope) of joins whose rows all meet all others."""
     for scope in selects(query.root or query.written_root):
         select = scope.expression
-        from_ = select.args.get("from_")
+        from_ = select.args.get(FROM)
         if from_ is None:
             continue
         left = [from_.this]

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 from sqlmesh.core import dialect as d
 
+from ci_bot.worker.compat.trees import FROM
 from ci_bot.worker.rules.sql.queries import (
     EPOCH,
     SENTINEL_END,
@@ -134,7 +135,7 @@ def _select_bounds(scope: Any, select: Any, depth: int) -> Bounds:
         part = select.args.get(clause)
         if part is not None:
             result = result.both(predicate_bounds(scope, part.this))
-    from_ = select.args.get("from_") or select.args.get("from")
+    from_ = select.args.get(FROM)
     joins = select.args.get("joins") or []
     if from_ is None:
         return Bounds(True, True) if not joins else result

@@ -11,67 +11,24 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import known_classes
+
 # Another value at each evaluation, or from a model that somebody else runs.
-_DRAWN: tuple[type, ...] = (
-    exp.AIAgg,
-    exp.AIClassify,
-    exp.AIEmbed,
-    exp.AIForecast,
-    exp.AIGenerate,
-    exp.AISimilarity,
-    exp.AISummarizeAgg,
-    exp.GenerateBool,
-    exp.GenerateDouble,
-    exp.GenerateEmbedding,
-    exp.GenerateInt,
-    exp.GenerateTable,
-    exp.GenerateText,
-    exp.Generator,
-    exp.NextValueFor,
-    exp.Normal,
-    exp.Rand,
-    exp.Randn,
-    exp.Randstr,
-    exp.Seq1,
-    exp.Seq2,
-    exp.Seq4,
-    exp.Seq8,
-    exp.Uniform,
-    exp.Uuid,
-    exp.Zipf,
+_DRAWN = known_classes(
+    """
+AIAgg AIClassify AIEmbed AIForecast AIGenerate AISimilarity AISummarizeAgg GenerateBool
+GenerateDouble GenerateEmbedding GenerateInt GenerateTable GenerateText Generator NextValueFor
+Normal Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Uniform Uuid Zipf
+"""
 )
 # A value that depends on which row comes first where the order leaves ties, or none is given.
-_ORDERED: tuple[type, ...] = (
-    exp.AnyValue,
-    exp.ApproxPercentileAccumulate,
-    exp.ApproxPercentileCombine,
-    exp.ApproxQuantile,
-    exp.ApproxQuantiles,
-    exp.ApproxTopK,
-    exp.ApproxTopKAccumulate,
-    exp.ApproxTopKCombine,
-    exp.ApproxTopSum,
-    exp.ArgMax,
-    exp.ArgMin,
-    exp.ArrayAgg,
-    exp.ArrayConcatAgg,
-    exp.ArrayUnionAgg,
-    exp.ArrayUniqueAgg,
-    exp.First,
-    exp.FirstValue,
-    exp.GroupConcat,
-    exp.JSONArrayAgg,
-    exp.JSONBObjectAgg,
-    exp.JSONObjectAgg,
-    exp.Lag,
-    exp.Last,
-    exp.LastValue,
-    exp.Lead,
-    exp.Mode,
-    exp.NthValue,
-    exp.Ntile,
-    exp.ObjectAgg,
-    exp.RowNumber,
+_ORDERED = known_classes(
+    """
+AnyValue ApproxPercentileAccumulate ApproxPercentileCombine ApproxQuantile ApproxQuantiles
+ApproxTopK ApproxTopKAccumulate ApproxTopKCombine ApproxTopSum ArgMax ArgMin ArrayAgg
+ArrayConcatAgg ArrayUnionAgg ArrayUniqueAgg First FirstValue GroupConcat JSONArrayAgg
+JSONBObjectAgg JSONObjectAgg Lag Last LastValue Lead Mode NthValue Ntile ObjectAgg RowNumber
+"""
 )
 # Aggregates by the parser's tree that only windows have: they total nothing.
 _PLACES: tuple[type, ...] = (

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import FROM
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
 from ci_bot.worker.rules.sql.algebra.terms import Term
 from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item
@@ -137,7 +138,7 @@ def written_names(query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
             found.add(item.alias_or_name.lower())
             continue
         of = item.table.lower() if isinstance(item, exp.Column) else ""
-        sources = [query.args["from_"].this] if query.args.get("from_") is not None else []
+        sources = [query.args[FROM].this] if query.args.get(FROM) is not None else []
         sources += [join.this for join in query.args.get("joins") or []]
         for source in sources:
             if of and source.alias_or_name.lower() != of:

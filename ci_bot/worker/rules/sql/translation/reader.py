@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import FROM, WITH
 from ci_bot.worker.rules.sql.algebra.blocks import Block
 from ci_bot.worker.rules.sql.algebra.terms import Term, conjuncts, leaf
 from ci_bot.worker.rules.sql.queries import conjuncts as written_parts
@@ -21,10 +22,10 @@ from ci_bot.worker.rules.sql.translation.sources import From, Sources
 
 # Each use of a CTE that only filters is read anew, so a chain of them could double at each step.
 MOST_SELECTS = 500
-_CLAUSES = """
-    with_ expressions from_ joins laterals where group having qualify distinct order limit offset
-    hint sort cluster distribute
-    """
+_CLAUSES = frozenset(
+    {WITH, FROM, "expressions", "joins", "laterals", "where", "group", "having", "qualify"}
+    | {"distinct", "order", "limit", "offset", "hint", "sort", "cluster", "distribute"}
+)
 
 
 class QueryTooLargeError(Exception):
@@ -130,7 +131,7 @@ class Reader:
         return block
 
     def _with(self, query: Any, ctes: Mapping[str, Cte | None]) -> Mapping[str, Cte | None]:
-        with_ = query.args.get("with_")
+        with_ = query.args.get(WITH)
         if with_ is None:
             return ctes
         known = dict(ctes)
@@ -179,7 +180,7 @@ class Reader:
         if self._selects > MOST_SELECTS:
             raise QueryTooLargeError
         for name, value in select.args.items():
-            if value and name not in _CLAUSES.split():
+            if value and name not in _CLAUSES:
                 self.gap(f"a SELECT with {name}")
         own = scan.mentions(select)
         frame = Frame(ctes, outer)

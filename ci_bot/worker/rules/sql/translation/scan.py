@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import FROM, WITH
 from ci_bot.worker.rules.sql.algebra.functions import is_aggregate, makes_rows
 
 # Clauses that are read on their own: their names are not those of this SELECT.
-_ELSEWHERE = frozenset({"with_", "from_"})
+_ELSEWHERE = frozenset({WITH, FROM})
 
 
 @dataclass

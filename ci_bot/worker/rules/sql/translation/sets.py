@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import WITH
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Part, SetKind, SetOperation
 from ci_bot.worker.rules.sql.algebra.terms import SourceColumn
 
@@ -14,7 +15,7 @@ _KINDS: dict[type, SetKind] = {
     exp.Intersect: "intersect",
     exp.Except: "except",
 }
-_CLAUSES = frozenset({"this", "expression", "distinct", "with_", "order", "limit", "offset"})
+_CLAUSES = frozenset({"this", "expression", "distinct", WITH, "order", "limit", "offset"})
 _TWO = 2
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.trees import FROM
 from ci_bot.worker.rules.sql.algebra.blocks import (
     Block,
     Hanging,
@@ -82,7 +83,7 @@ class Sources:
 
         `may_stand_for` says whether a query can take the place of the SELECT that reads it alone.
         """
-        first = select.args.get("from_")
+        first = select.args.get(FROM)
         joins = select.args.get("joins") or []
         laterals = select.args.get("laterals") or []
         ways = [self._way(join) for join in joins]
