@@ -67,7 +67,7 @@ def jar(artifact: Artifact, env: Mapping[str, str]) -> Path:
     Raises:
         JarMissingError: neither a download nor `mvn` brought a file with the pinned hash.
     """
-    cache = _cache(env)
+    cache = parts_directory(env) / "jars"
     target = cache / artifact.file
     if _is(artifact, target):
         return target
@@ -89,10 +89,10 @@ def jar(artifact: Artifact, env: Mapping[str, str]) -> Path:
     raise JarMissingError(f"{artifact.file} could not be had ({'; '.join(tried)})")
 
 
-def _cache(env: Mapping[str, str]) -> Path:
+def parts_directory(env: Mapping[str, str]) -> Path:
+    """Where the parts of tests are kept between runs."""
     given = env.get("CI_BOT_TEST_PARTS")
-    root = Path(given).expanduser() if given else Path.home() / ".cache" / "ci-bot-tests"
-    return root / "jars"
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "ci-bot-tests"
 
 
 def _is(artifact: Artifact, file: Path) -> bool:

@@ -60,6 +60,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "refused": "the request is refused",
     "restates_prod": "the model to restate is one that prod uses",
     "spark_not_started": "Spark does not start",
+    "sqlmesh_version": "this release does not work with that version of SQLMesh",
     "state_locked": "another process holds the state's file",
     "state_unreachable": "the state database does not answer",
     "state_version": "the state is of another version of SQLMesh",

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,8 @@ from ci_bot.contracts.messages import (
     ScopesRequest,
     SweepRequest,
 )
-from ci_bot.errors import BotError, format_exception
+from ci_bot.contracts.sqlmesh_versions import REASON, WAY_OUT, is_supported, outside
+from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.worker.process.channel import Channel
 from ci_bot.worker.process.stopping import Stop
 from ci_bot.worker.words.problems import cancelled, speakable
@@ -123,11 +125,16 @@ def read_only(request: ScanRequest) -> Contract:
 def perform(
     request: LoadingRequest, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
 ) -> Contract:
-    """Runs the activity that was asked for. SQLMesh is imported here and not before.
+    """Runs the activity that was asked for. SQLMesh is imported here and not before, and not at all
+    where it is one that this release does not know.
 
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
     """
+    version = metadata.version("sqlmesh")
+    if not is_supported(version):
+        told = outside(f"SQLMesh {version} is installed")
+        raise BadInput(told, hint=WAY_OUT, reason_code=REASON)
     from ci_bot.worker import compat
     from ci_bot.worker.process import java, search_path
     from ci_bot.worker.process.clock import Clock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from importlib import metadata
 from pathlib import Path
 
 import duckdb
@@ -73,7 +74,7 @@ def test_review__of_a_change__describes_the_plan(shop: Shop) -> None:
         "virtual_layer_update",
         "finalize_environment",
     ]
-    assert report.versions.sqlmesh == "0.236.4"
+    assert report.versions.sqlmesh == metadata.version("sqlmesh")
     assert report.appliable
 
 

@@ -21,6 +21,7 @@ from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.supervisor import Watch, supervise
 from ci_bot.bot.cage.workspace import inside, read_inside
+from ci_bot.contracts.sqlmesh_versions import REASON, WAY_OUT, excluded_by, outside
 from ci_bot.errors import BadInput
 from ci_bot.secrets import Redactor
 from ci_bot.secrets.cutting import shortened
@@ -43,9 +44,12 @@ def check_requirements(repository: Path, file: str) -> list[str]:
 
     Raises:
         BadInput: One message for everything in them that is not a wheel from an index, and for
-            files that are missing or lead out of the repository.
+            files that are missing or lead out of the repository; or a version of SQLMesh that this
+            release does not work with.
     """
-    todo, found, problems = [file], dict[str, None](), list[str]()
+    todo, found = [file], dict[str, None]()
+    problems: list[str] = []
+    versions: list[str] = []
     while todo and len(found) <= _MOST_FILES:
         name = todo.pop(0)
         if name in found:
@@ -63,12 +67,16 @@ def check_requirements(repository: Path, file: str) -> list[str]:
                 todo.append(os.path.normpath(path))
             elif _is_refused(line):
                 problems.append(f"`{name}` asks for `{shortened(line.split('#')[0].strip(), 80)}`")
+            elif (asked := excluded_by(line)) is not None:
+                versions.append(f"`{name}` asks for `{shortened(asked, 80)}`")
     if problems:
         raise BadInput(
             f"The requirements cannot be used: {'; '.join(problems)}.",
             hint="Only wheels from a package index are installed: `name==version` lines.",
             reason_code="bad_requirements",
         )
+    if versions:
+        raise BadInput(outside(versions[0]), hint=WAY_OUT, reason_code=REASON)
     return list(found)
 
 

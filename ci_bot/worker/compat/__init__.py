@@ -83,10 +83,7 @@ from ci_bot.worker.compat.states import (
 )
 from ci_bot.worker.compat.throwaway_cache import spare_the_cache
 
-SUPPORTED = ("0.236",)
-
 __all__ = [
-    "SUPPORTED",
     "AuditListener",
     "AuditOutcome",
     "LazySparkConnectionConfig",

@@ -21,7 +21,6 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 import ci_bot
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.report import Baseline, Project
-from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.config_facts import ConfigFacts
@@ -33,6 +32,7 @@ from ci_bot.worker.project.configuring import (
 )
 from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.project.loading import load
+from ci_bot.worker.words.other_state import other_version
 from ci_bot.worker.words.state_failures import unusable_state
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
@@ -123,11 +123,8 @@ def open_state(
     try:
         state.get_versions(validate=True)
     except SQLMeshError as error:
-        raise BadInput(
-            f"The state database was written by another version of SQLMesh: {error}",
-            hint="Pin the version that the state was written with in the input `requirements`, or "
-            "let whoever owns prod run `sqlmesh migrate`; this action never migrates a state.",
-            reason_code="state_version",
+        raise other_version(
+            versions.sqlmesh_version, facts.schema_version, installed=sqlmesh.__version__
         ) from error
     return state, facts
 

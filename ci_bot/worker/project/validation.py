@@ -10,7 +10,6 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import sqlmesh
 from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
 from sqlmesh.core.config.connection import SparkConnectionConfig
 
@@ -41,10 +40,6 @@ def versions(found: Versions) -> ProjectCheck:
     fix = None
     if found.pyspark is None:
         status, fix = "fail", "Install it beside SQLMesh: `pip install 'pyspark>=3.5,<3.6'`."
-    elif not sqlmesh.__version__.startswith(compat.SUPPORTED):
-        known = " and ".join(f"{version}.*" for version in compat.SUPPORTED)
-        status = "warn"
-        fix = f"This release was tested with SQLMesh {known}. Pin that in `requirements`."
     elif not found.pyspark.startswith(_PYSPARK):
         status = "warn"
         fix = "This release was tested with PySpark 3.5. Pin that in `requirements`."

@@ -75,6 +75,17 @@ def test_check__what_would_build_or_leave_the_index(tmp_path: Path, line: str) -
     assert failure.value.exit_code == 2
 
 
+@pytest.mark.parametrize("line", ["sqlmesh==0.226.0", "sqlmesh[postgres]>=0.237"])
+def test_check__a_sqlmesh_that_is_not_supported__is_told_with_the_way_out(
+    tmp_path: Path, line: str
+) -> None:
+    write(tmp_path, requirements_txt="-r more.txt\n", more_txt=f"six\n{line}\n")
+    with pytest.raises(BadInput, match=r"more\.txt.* asks for .*0\.227\.1 to 0\.236") as failure:
+        check_requirements(tmp_path, "requirements.txt")
+    assert (failure.value.exit_code, failure.value.reason_code) == (2, "sqlmesh_version")
+    assert "sqlmesh migrate" in (failure.value.hint or "")
+
+
 @pytest.mark.parametrize("include", ["-r ../outside.txt", "-r /etc/passwd", "-c link.txt"])
 def test_check__includes_that_leave_the_repository(tmp_path: Path, include: str) -> None:
     write(tmp_path, outside_txt="six", repo__requirements_txt=include)

@@ -1,0 +1,43 @@
+"""Runs cells and prints the README's table: `python -m tests.matrix [--only ACTIVITY] [VERSION...]`.
+
+What a cell that failed has to say goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.matrix.cells import ACTIVITIES, VERSIONS, Cell, run
+
+
+def table(cells: list[Cell]) -> str:
+    """One row for each version, in the order in which they were run."""
+    activities = list(dict.fromkeys(cell.activity for cell in cells))
+    rows = [["SQLMesh", *activities], ["---"] * (len(activities) + 1)]
+    for version in dict.fromkeys(cell.version for cell in cells):
+        of = {cell.activity: cell for cell in cells if cell.version == version}
+        rows.append([version, *("works" if of[name].passed else "FAILS" for name in activities)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def main() -> int:
+    """0 where every cell works."""
+    asked = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
+    asked.add_argument("versions", nargs="*", default=list(VERSIONS), metavar="VERSION")
+    asked.add_argument("--only", action="append", choices=list(ACTIVITIES), metavar="ACTIVITY")
+    given = asked.parse_args()
+    cells = []
+    for version in given.versions:
+        for activity in given.only or ACTIVITIES:
+            cell = run(version, activity)
+            cells.append(cell)
+            print(f"{version} {activity}: {cell.passed}, {cell.seconds:.0f} s", file=sys.stderr)
+            if not cell.passed:
+                print(cell.told, file=sys.stderr)
+    print(table(cells))
+    return int(not all(cell.passed for cell in cells))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The cells: which versions, which activities, and the tests that hold each."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.matrix.installed import python_with
+
+REPOSITORY = Path(__file__).parents[2]
+CELL_SECONDS = 1_500
+# The oldest and newest of what is supported, one for each version of the state's schema (100 up to
+# 0.233, 101 in 0.234 and 0.235, 102 since 0.236), and one for each parser that they bring.
+VERSIONS = ("0.227.1", "0.228.1", "0.230.1", "0.233.0", "0.235.4", "0.236.4")
+OLDEST = VERSIONS[0]
+
+_FOLDER = "tests/integration"
+_LIFE = "test_apply_and_cleanup.py::test_life__review_apply_review_cleanup_twice"
+_SWEEP = "test_sweep.py::test_sweep__rescues_what_is_closed_and_touches_nothing_else"
+_RESTATED = "test_restatement.py::test_restate_model"
+ACTIVITIES: Mapping[str, tuple[str, ...]] = {
+    "internals": ("test_compat.py", "../unit/rules/test_rewrites.py"),
+    "review": ("test_review.py",),
+    "base branch": ("test_requested.py", "test_reported_cases.py"),
+    "apply, cleanup": (_LIFE,),
+    "restatement": (
+        f"{_RESTATED}__builds_its_range_again_and_all_downstream",
+        f"{_RESTATED}__beside_another_change__builds_both",
+        f"{_RESTATED}__of_prods_version__is_refused",
+    ),
+    "forward-only": (
+        "test_restatement.py::test_forward_only__builds_a_preview_from_its_start",
+        "test_restatement.py::test_allow_destructive__permits_a_forward_only_change_of_type",
+    ),
+    "reclaim": (
+        "test_reclaim.py::test_reclaim__after_a_close_the_sweep_takes_them_a_day_later",
+        "test_reclaim_previews.py::"
+        "test_reclaim__the_preview_of_a_reader_goes_and_prod_keeps_its_table",
+    ),
+    "sweep": (_SWEEP,),
+    "cancel": ("test_cancel.py::test_cancel__during_an_sql_model",),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How a cell's run ended; `told` is pytest's own report."""
+
+    version: str
+    activity: str
+    passed: bool
+    seconds: float
+    told: str
+
+
+def run(version: str, activity: str) -> Cell:
+    """Runs the tests of an activity with a version of SQLMesh, in processes of their own.
+
+    Raises:
+        NotInstalledError: the version cannot be had.
+    """
+    python = python_with(version)
+    tests = [f"{_FOLDER}/{name}" for name in ACTIVITIES[activity]]
+    started = time.monotonic()
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *tests],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=CELL_SECONDS,
+        check=False,
+    )
+    # Skipped tests have shown nothing.
+    passed = done.returncode == 0 and "skipped" not in done.stdout
+    return Cell(version, activity, passed, time.monotonic() - started, done.stdout[-8_000:])
