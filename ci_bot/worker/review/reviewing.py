@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +12,13 @@ from typing import Any
 from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.contracts.documents.plan import Backfill, ColumnChange, Cost, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
 from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
-from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
+from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested, same_code
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.plan.requested import PlanRefusedError
@@ -191,6 +192,15 @@ class _Facts:
         nodes = {snapshot.name: snapshot.node for snapshot in self.planned.snapshots.values()}
         return Drift.of(nodes, self.request.changed_files, self.repository, load_trace.opened())
 
+    @cached_property
+    def _written_otherwise(self) -> set[str]:
+        return same_code.written_otherwise(self.planned) if self.planned is not None else set()
+
+    def _is_not_ours(self, name: str, change: ChangeType, path: str | None) -> bool:
+        """Whether a difference has another cause than the pull request."""
+        told = change == "direct" and name in self._written_otherwise
+        return told or self.drift.is_from_base(name, change, path)
+
     def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Column changes of a model, with the models that still read what is gone."""
         models = self.opened.context.models
@@ -231,7 +241,7 @@ class _Facts:
                 self.names,
                 repository=self.repository,
                 columns=self._columns(),
-                is_from_base=self.drift.is_from_base,
+                is_from_base=self._is_not_ours,
                 also_in=self._also_changed(planned),
             ),
             "backfill": describe.backfill(
@@ -362,6 +372,9 @@ class _Facts:
             refused = ownership.refusal(self.request.environment, self.request.owner, row, stored)
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
+        if self._written_otherwise:
+            otherwise = [self.names.of(name) for name in self._written_otherwise]
+            notes.append(same_code.note(otherwise, platform.python_version()))
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes

@@ -1,0 +1,103 @@
+"""Models that differ from prod's only in how a version of Python writes the same code.
+
+SQLMesh keeps the Python code of macros and models as `ast.unparse` writes it, and the text counts
+in the fingerprint. Python 3.12 and later write `f'{row['id']}'` where older ones, which cannot read
+that, write `f"{row['id']}"`. So a prod that was built by another Python looks changed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlmesh.core.snapshot import Snapshot
+
+from ci_bot.worker.plan.planning import Planned
+
+
+def written_otherwise(planned: Planned) -> set[str]:
+    """The changed models, by fully qualified name, whose own definition is the same code."""
+    changed = planned.plan.context_diff.modified_snapshots
+    return {name for name, (new, old) in changed.items() if _is_same(new, old)}
+
+
+def _is_same(new: Snapshot, old: Snapshot) -> bool:
+    ours, theirs = new.node.python_env, old.node.python_env
+    if ours == theirs or ours.keys() != theirs.keys():
+        return False
+    if not all(
+        is_same_code(ours[name].payload, theirs[name].payload)
+        and ours[name].copy(update={"payload": theirs[name].payload}) == theirs[name]
+        for name in ours
+    ):
+        return False
+    as_prod_has_it: Any = new.node.copy(update={"python_env": theirs})
+    # SQLMesh keeps both hashes with the node once they were asked for.
+    as_prod_has_it._data_hash = as_prod_has_it._metadata_hash = None
+    return (as_prod_has_it.data_hash, as_prod_has_it.metadata_hash) == (
+        old.node.data_hash,
+        old.node.metadata_hash,
+    )
+
+
+def note(models: Iterable[str], python: str) -> str:
+    """What a review says of such models, by their names in reports.
+
+    Args:
+        python: The version of Python that this run has.
+    """
+    first, *more = sorted(models)
+    named = f"`{first}`" + (f" and {len(more)} more" if more else "")
+    return (
+        f"Prod was built by another version of Python than this run's {python}: {named} is the "
+        "same code in prod, written otherwise, and no change of this pull request. Applied from "
+        "here, or by a prod run with this Python, it is built anew all the same. Build prod with "
+        f"Python {'.'.join(python.split('.')[:2])}, and it stays as it is."
+    )
+
+
+def is_same_code(one: str, other: str) -> bool:
+    """Whether two texts are the same code; False where that cannot be told.
+
+    Where this Python reads only one of them, they may differ in the quotes around f-strings.
+    """
+    if one == other:
+        return True
+    trees = [_tree(one), _tree(other)]
+    known = [tree for tree in trees if tree is not None]
+    if len(known) == len(trees):
+        first, second = known
+        return ast.dump(first) == ast.dump(second)
+    if not known or len(one) != len(other):
+        return False
+    text = one if trees[0] is not None else other
+    different = {at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b}
+    quotes = all({one[at], other[at]} == {"'", '"'} for at in different)
+    return quotes and different <= set(_quotes_of_f_strings(text, known[0]))
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _quotes_of_f_strings(text: str, tree: ast.Module) -> Iterator[int]:
+    """Where the single quotes stand that f-strings begin and end with."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.JoinedStr) or node.end_lineno is None:
+            continue
+        # Python counts the bytes of a line.
+        first = lines[node.lineno - 1].encode()[: node.col_offset].decode()
+        last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
+        begin = starts[node.lineno - 1] + len(first)
+        end = starts[node.end_lineno - 1] + len(last) - 1
+        opening = next((at for at in range(begin, end) if text[at] in "'\""), end)
+        if text[opening] == text[end] and text[opening : opening + 3] != text[end] * 3:
+            yield from (opening, end)
