@@ -33,6 +33,7 @@ from sqlmesh.engines.spark.db_api import spark_session
 from ci_bot.worker.apply.diff.compare import compare
 from ci_bot.worker.apply.diff.spark_port import SparkPort
 from ci_bot.worker.apply.diff.spec import DiffSpec
+from ci_bot.worker.apply.evidence import MAX_ROWS_DISTINCT
 from ci_bot.worker.process.java import java_environment
 
 GOAL = 0.25
@@ -107,7 +108,7 @@ def run(spark: Any, rows: int, rounds: int, form: str) -> int:
     for name, query in (("diff_prod", PROD), ("diff_pr", PR)):
         spark.sql(f"CREATE TABLE {name} USING parquet AS {query.format(rows=rows)}")
     both: list[tuple[str, Callable[[], dict[str, int]]]] = [
-        ("ours", lambda: ours(spark)),
+        ("ours", lambda: ours(spark, rows)),
         ("TableDiff", lambda: theirs(spark)),
     ]
     taken: dict[str, list[Measured]] = {name: [] for name, _ in both}
@@ -131,8 +132,11 @@ def run(spark: Any, rows: int, rounds: int, form: str) -> int:
     return 0 if ratio <= GOAL else 1
 
 
-def ours(spark: Any) -> dict[str, int]:
-    found = compare(SparkPort(spark), DiffSpec("orders", "diff_prod", "diff_pr", (KEY,)))
+def ours(spark: Any, rows: int) -> dict[str, int]:
+    # As an apply does it; see `MAX_ROWS_DISTINCT`.
+    distinct = 2 * rows <= MAX_ROWS_DISTINCT
+    spec = DiffSpec("orders", "diff_prod", "diff_pr", (KEY,), distinct=distinct)
+    found = compare(SparkPort(spark), spec)
     matched = found.matched or 0
     counts = {
         "rows_prod": found.rows_prod or 0,

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 REVENUE_FILE = "models/revenue.sql"
 CUSTOMERS_FILE = "models/top_customers.sql"
-COUNTING = "evidence: counting the rows"
+COUNTING = "evidence: counting rows"
 RESOLVING = "verify: asking Spark"
 AGAIN = "the virtual layer update failed; trying once more"
 

@@ -19,8 +19,9 @@ from ci_bot.contracts.base import (
     Timings,
     Versions,
 )
-from ci_bot.contracts.documents.plan import BackfillAction, Cost
+from ci_bot.contracts.documents.plan import BackfillAction, Cost, Decision
 from ci_bot.contracts.documents.plan_identity import PlanDifference
+from ci_bot.contracts.documents.report import Risk
 
 ApplyResult = Literal["applied", "nothing_to_apply", "failed", "refused", "cancelled"]
 Rate = float
@@ -31,6 +32,14 @@ class ModelAudit(Contract):
     blocking: bool
     status: Literal["passed", "failed", "skipped"]
     failed_rows: Count | None = None
+    prod_rows: Count | None = Field(
+        default=None,
+        description="Rows that the same audit finds in prod's view over the same time; null where "
+        "it was not asked, because the audit passed, or could not be.",
+    )
+    prod_unknown_because: Line | None = Field(
+        default=None, description="Why prod could not be asked, where the audit failed."
+    )
 
 
 class AppliedModel(Contract):
@@ -59,9 +68,29 @@ class AuditTotals(Contract):
     not_run: Count = 0
 
 
+class Profile(Contract):
+    """One side's values of a column, over the rows that were compared: aggregates only."""
+
+    nulls: Count
+    distinct: Count | None = Field(
+        default=None,
+        description="About: a sketch's estimate. Of text, whole numbers and dates, in tables that "
+        "are not large.",
+    )
+    mean: float | None = Field(
+        default=None, description="Of numbers; of booleans the share that is true."
+    )
+    min: Name | None = Field(default=None, description="Of numbers and times; of text never.")
+    max: Name | None = None
+
+
 class ColumnMatch(Contract):
+    """A column of both sides. Its profiles are there where it does not agree everywhere."""
+
     name: Name
     match_rate: Rate | None = Field(ge=0, le=1)
+    prod: Profile | None = None
+    pr: Profile | None = None
 
 
 class SchemaDifference(Contract):
@@ -94,6 +123,19 @@ class TableDiff(Contract):
     full_match: Count | None = Field(
         default=None, description="Matched rows that agree in every common column."
     )
+    same: Count | None = Field(
+        default=None,
+        description="Those of them that agree exactly too: numbers are not rounded, and floating "
+        "ones agree to nine digits.",
+    )
+    complete: bool = Field(
+        default=False,
+        description="Whether all that prod has took part: its whole table, or all its intervals.",
+    )
+    direct: bool | None = Field(
+        default=None,
+        description="Whether the model itself was changed, and not only what it reads.",
+    )
     null_keys: Count | None = None
     duplicate_keys: Count | None = None
     columns: list[ColumnMatch] = Field(default_factory=list)
@@ -102,6 +144,11 @@ class TableDiff(Contract):
     )
     seconds: Seconds | None = None
     skipped_because: Line | None = None
+    nothing_to_compare: bool = Field(
+        default=False,
+        description="Not compared because nothing of prod's can differ: the model is new, or both "
+        "sides read the same table.",
+    )
 
 
 class Attempt(Contract):
@@ -110,6 +157,26 @@ class Attempt(Contract):
     error: Line | None = None
     retried_because: Line | None = None
     seconds: Seconds
+
+
+class Standing(Contract):
+    """A finding that a data diff can clear, and this one does not."""
+
+    rule: Name
+    model: Name
+    why: Line
+
+
+class Verdict(Contract):
+    """The decision after an apply: the review's, with what the data says."""
+
+    decision: Decision
+    reasons: list[Line]
+    cleared: list[Risk] = Field(
+        default_factory=list, description="Findings of the review that the data diff clears."
+    )
+    standing: list[Standing] = Field(default_factory=list)
+    risks: list[Risk] = Field(default_factory=list, description="What the data diff shows itself.")
 
 
 class ApplyDocument(Contract):
@@ -145,6 +212,11 @@ class ApplyDocument(Contract):
     timings: Timings
     versions: Versions
     failure: Failure | None = None
+    verdict: Verdict | None = Field(
+        default=None,
+        description="Said by the bot where a plan was applied that it has reviewed; never by the "
+        "process that runs the project's code.",
+    )
 
 
 class Step(Contract):

@@ -15,8 +15,11 @@ CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="
 class Weighed(Contract):
     """Why a finding does not weigh what its rule gave it."""
 
-    by: Literal["severity", "off", "ignore", "statement", "comment", "acceptance"] = Field(
-        description="The section of the policy, a comment in the model, or its owner's acceptance."
+    by: Literal["severity", "off", "ignore", "statement", "comment", "acceptance", "data_diff"] = (
+        Field(
+            description="A section of the policy, a comment in the model, its owner's acceptance, "
+            "or what an apply has compared."
+        )
     )
     weight: Severity = Field(description="What it weighs by itself.")
     reason: Line

@@ -226,8 +226,8 @@ class _Run:
         if self.request.reviewed is not None:
             self.report.difference = difference(self.request.reviewed, identity)
         failure = preconditions.plan_changed(
-            f"The plan is no longer the reviewed one: asked for {short(asked)}, the plan of now is "
-            f"{short(now)}."
+            f"The plan is no longer the reviewed one: asked for {short(asked)}, the current plan "
+            f"is {short(now)}."
         )
         return self.report.document("refused", reason_code=failure.reason_code, failure=failure)
 

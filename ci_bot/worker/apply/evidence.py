@@ -31,6 +31,8 @@ Result = TypeVar("Result")
 
 # A diff reads both tables; beyond this it is a job of its own, and the largest are left out.
 MAX_ROWS = 2_000_000_000
+# Of both sides. Beyond this, counting distinct values takes longer than people wait for it.
+MAX_ROWS_DISTINCT = 1_000_000
 NO_TABLE_DIFF = "The input `table-diff` is false."
 # Replacing a view takes Hive a fraction of this.
 PAUSE_SECONDS = 2.0
@@ -116,7 +118,8 @@ def collect(
     changed = {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
     here = objects.views_of(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
-    ports.progress("evidence", f"counting the rows of {len(relations)} models", None, None)
+    models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
+    ports.progress("evidence", f"counting rows ({models})", None, None)
     with spark_failures():
         counted = catalog.count(list(relations))
     counts = {relations[view]: n for view, n in counted.items()}
@@ -154,7 +157,15 @@ def collect(
         ),
         done=done,
     )
+    direct = {names.of(name): _is_direct(planned, name) for name in changed}
+    diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
     return Evidence(rows, diffs, _nothing_compared(diffs))
+
+
+def _is_direct(planned: Planned, name: str) -> bool:
+    """Whether a changed model is new or was changed itself."""
+    diff = planned.plan.context_diff
+    return name not in diff.modified_snapshots or diff.directly_modified(name)
 
 
 def _nothing_compared(diffs: Sequence[TableDiff]) -> str | None:
@@ -185,13 +196,13 @@ def _candidates(
         if view is None:
             continue
         old = diff.modified_snapshots[name][1] if name in diff.modified_snapshots else None
-        unavailable = None
+        unavailable, unaffected = None, True
         if other is None or old is None:
             unavailable = "The model is new: prod has nothing to compare it with."
         elif planned.shares_prod_table(changed[name]):
             unavailable = "Only metadata changed: both sides read the same table."
         elif planned.plan.skip_backfill and not counts.get(name):
-            unavailable = "It is empty, because the plan skips the backfill."
+            unavailable, unaffected = "It is empty, because the plan skips the backfill.", False
         found.append(
             Candidate(
                 DiffSpec(
@@ -200,9 +211,11 @@ def _candidates(
                     pr=view.sql,
                     keys=grain_columns(changed[name].model.grains),
                     window=_window(planned, stored.get(name, changed[name]), old),
+                    distinct=2 * counts.get(name, 0) <= MAX_ROWS_DISTINCT,
                 ),
                 rows=2 * counts.get(name, 0),
                 unavailable=unavailable,
+                unaffected=unaffected and unavailable is not None,
             )
         )
     return found

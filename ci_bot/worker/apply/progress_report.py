@@ -70,6 +70,11 @@ class RunReport:
         self._audits = _expected_audits(planned)
         self.estimate = estimate
 
+    def look_back(self, look: Callable[[Recorder], None]) -> None:
+        """Something that adds to what was recorded of building."""
+        if self._recorder is not None:
+            look(self._recorder)
+
     @property
     def begun(self) -> bool:
         return self._recorder is not None

@@ -10,17 +10,22 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from sqlmesh.core import constants as c
+
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import Attempt, View
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_INCOMPLETE
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence
+from ci_bot.worker.apply.diff.spark_port import SparkPort
+from ci_bot.worker.apply.prod_audits import ask_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
+from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
@@ -73,6 +78,7 @@ class Proof:
                     self._catalog,
                     self._looking,
                 )
+                self._ask_prod()
         if self._hold.stop():
             return self._hold.failure()
         if attempts:
@@ -80,6 +86,20 @@ class Proof:
         if failure is None and self._report.evidence.missing is None:
             self._record.end("applied")
         return failure
+
+    def _ask_prod(self) -> None:
+        """What prod says to the audits that have failed; an apply without it is as good."""
+        if not self._ask.table_diff or self._hold.stop():
+            return
+        try:
+            prod = self._context.state_reader.get_environment(c.PROD)
+            there = objects.views_of(self._context, prod)
+            adapter = self._context.engine_adapter
+            self._report.look_back(
+                lambda recorder: ask_prod(recorder, SparkPort(adapter.spark), adapter, there)
+            )
+        except Exception as error:
+            print(f"Prod was not asked the audits: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
 
     def _verify(self, planned: Planned) -> Failure | None:
         report, environment = self._report, self._ask.environment

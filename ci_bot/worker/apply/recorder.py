@@ -13,7 +13,7 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.documents.apply import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.contracts.documents.plan import Backfill, BackfillAction
-from ci_bot.worker.compat import AuditOutcome
+from ci_bot.worker.compat import AuditOutcome, AuditQuestion
 from ci_bot.worker.plan import describe
 from ci_bot.worker.words.names import Names
 
@@ -33,6 +33,7 @@ class ModelRecord:
     filled: int = 0
     seconds: float = 0.0
     audits: dict[str, ModelAudit] = field(default_factory=dict)
+    questions: dict[str, AuditQuestion] = field(default_factory=dict)
 
 
 class Recorder(NoopConsole):
@@ -129,6 +130,26 @@ class Recorder(NoopConsole):
                 seen[outcome.audit] += 1
                 key = f"{outcome.audit} {seen[outcome.audit]}"
                 record.audits[key] = _merged(record.audits.get(key), outcome)
+                if outcome.question is not None:
+                    record.questions[key] = outcome.question.over(record.questions.get(key))
+
+    def failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
+        """Model, key and question of each audit that has failed."""
+        with self._lock:
+            return [
+                (name, key, record.questions[key])
+                for name, record in self.models.items()
+                for key, audit in record.audits.items()
+                if audit.status == "failed" and key in record.questions
+            ]
+
+    def prod_answered(self, model: str, key: str, rows: int | None, why: str | None) -> None:
+        """How many rows the same audit finds in prod, or why it cannot be said."""
+        with self._lock:
+            audits = self.models[model].audits
+            audits[key] = audits[key].model_copy(
+                update={"prod_rows": rows, "prod_unknown_because": why}
+            )
 
     def applied(self, rows: Mapping[str, int]) -> list[AppliedModel]:
         """The models that were built, slowest first. Call it when all of them are."""

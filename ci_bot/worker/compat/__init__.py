@@ -35,6 +35,7 @@ from ci_bot.worker.compat.macros import judge_macro_code
 from ci_bot.worker.compat.planner import (
     AuditListener,
     AuditOutcome,
+    AuditQuestion,
     LeasedPlanEvaluator,
     RecordingScheduler,
     expand_selection,
@@ -86,6 +87,7 @@ from ci_bot.worker.compat.throwaway_cache import spare_the_cache
 __all__ = [
     "AuditListener",
     "AuditOutcome",
+    "AuditQuestion",
     "LazySparkConnectionConfig",
     "LeasedPlanEvaluator",
     "ListingSparkAdapter",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlmesh
+from sqlglot import exp
 from sqlmesh.core.console import Console
+from sqlmesh.core.constants import EPOCH
 from sqlmesh.core.context import Context
+from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
 from sqlmesh.core.plan.common import should_force_rebuild
 from sqlmesh.core.scheduler import Scheduler
@@ -23,6 +26,7 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.utils import UniqueKeyDict
 from sqlmesh.utils.dag import DAG
+from sqlmesh.utils.date import to_timestamp
 from sqlmesh.utils.errors import NodeAuditsErrors
 
 from ci_bot.errors import BadInput
@@ -179,12 +183,55 @@ def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
 
 
 @dataclass(frozen=True)
+class AuditQuestion:
+    """What an audit asked of a model's table over a range of time, to be put to another table.
+
+    (`SnapshotEvaluator._audit`)
+    """
+
+    snapshot: Snapshot
+    audit: Any
+    arguments: Mapping[str, Any]
+    start: int
+    end: int
+    execution_time: Any
+
+    def over(self, other: AuditQuestion | None) -> AuditQuestion:
+        """The same over both ranges, and what lies between them."""
+        if other is None:
+            return self
+        return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
+
+    def sql(self, adapter: Any, tables: Mapping[str, str]) -> str:
+        """A query of how many rows the audit finds, with these tables (quoted names, as SQL) in
+        the place of models (fully qualified names).
+
+        Raises:
+            KeyError: the audit's own model is none of them.
+            Exception: the audit's query cannot be rendered for that table.
+        """
+        query = self.snapshot.model.render_audit_query(
+            self.audit,
+            start=self.start,
+            end=self.end,
+            execution_time=self.execution_time,
+            engine_adapter=adapter,
+            runtime_stage=RuntimeStage.AUDITING,
+            table_mapping=dict(tables),
+            **{**self.arguments, "this_model": exp.to_table(tables[self.snapshot.name], "spark")},
+        )
+        counted = exp.select("COUNT(*)").from_(query.subquery("audit"))
+        return str(counted.sql(dialect=adapter.dialect, identify=True))
+
+
+@dataclass(frozen=True)
 class AuditOutcome:
     """One audit of one batch; `failed_rows` is None where the audit was skipped."""
 
     audit: str
     blocking: bool
     failed_rows: int | None
+    question: AuditQuestion | None = None
 
 
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
@@ -202,6 +249,18 @@ class RecordingScheduler(Scheduler):
         self._on_audits = on_audits
 
     def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
+        def question(result: Any) -> AuditQuestion | None:
+            if not snapshot.is_model:
+                return None
+            return AuditQuestion(
+                snapshot,
+                result.audit,
+                result.audit_args,
+                to_timestamp(kwargs.get("start") or EPOCH),
+                to_timestamp(kwargs.get("end") or EPOCH),
+                kwargs.get("execution_time"),
+            )
+
         try:
             results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
         except NodeAuditsErrors as error:
@@ -215,6 +274,7 @@ class RecordingScheduler(Scheduler):
                     result.audit.name,
                     bool(result.blocking),
                     None if result.skipped else int(result.count or 0),
+                    question(result),
                 )
                 for result in results
             ],

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from ci_bot.contracts.documents.apply import Profile
+from ci_bot.worker.apply.diff import profile
 from ci_bot.worker.apply.diff.compare import compare, compare_schema
+from ci_bot.worker.apply.diff.spark_types import SparkType, parse
 from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, TimeWindow
 
 DAY = 86_400_000
@@ -20,7 +23,7 @@ class Scripted:
     """Tables by quoted name, and the one row that every query answers."""
 
     tables: dict[str, list[tuple[str, str]]]
-    answer: tuple[int, ...] = ()
+    answer: tuple[Any, ...] = ()
     asked: list[str] = field(default_factory=list)
 
     def columns(self, table: str) -> list[tuple[str, str]]:
@@ -32,7 +35,9 @@ class Scripted:
 
 
 def port(*answer: int) -> Scripted:
-    return Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, answer)
+    """Answers these counts and matches, and the profiles of `name` and `ds` on both sides."""
+    names, days = (1, 9, 1, 8), (0, 5, "2024-01-01", "2024-01-05", 0, 6, "2024-01-01", "2024-01-06")
+    return Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, (*answer, *names, *days))
 
 
 def spec(**changes: Any) -> DiffSpec:
@@ -40,11 +45,11 @@ def spec(**changes: Any) -> DiffSpec:
 
 
 def test_compare__counts_and_rates() -> None:
-    asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 16, 12)
+    asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 11, 16, 12)
     found = compare(asked, spec())
     assert found.compared
     assert (found.rows_prod, found.rows_pr, found.only_prod, found.only_pr) == (20, 18, 4, 2)
-    assert (found.matched, found.full_match) == (16, 12)
+    assert (found.matched, found.full_match, found.same) == (16, 12, 11)
     assert (found.null_keys, found.duplicate_keys) == (1, 0)
     assert [(c.name, c.match_rate) for c in found.columns] == [("name", 1.0), ("ds", 0.75)]
     assert found.keys == ["id"]
@@ -53,23 +58,44 @@ def test_compare__counts_and_rates() -> None:
     assert len(asked.asked) == 1
 
 
+def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:
+    name, day = compare(port(20, 18, 4, 2, 16, 1, 0, 0, 12, 12, 16, 12), spec()).columns
+    assert (name.prod, name.pr) == (None, None)
+    assert day.prod == Profile(nulls=0, distinct=5, min="2024-01-01", max="2024-01-05")
+    assert day.pr == Profile(nulls=0, distinct=6, min="2024-01-01", max="2024-01-06")
+
+
+@pytest.mark.parametrize("mean", [float("nan"), float("inf"), None])
+def test_profile__a_mean_that_is_no_number_is_none(mean: float | None) -> None:
+    found = profile.read(SparkType("double"), (0, mean, "NaN", "NaN"), distinct=True)
+    assert found.mean is None
+
+
+@pytest.mark.parametrize("kind", ["string", "varchar(3)", "char(3)", "binary", "array<int>"])
+def test_profile__no_value_of_text_is_asked_for(kind: str) -> None:
+    asked = profile.items("v", parse(kind), "of_pr", distinct=True)
+    assert not any("MIN(" in item or "MAX(" in item for item in asked)
+
+
 def test_compare__nothing_compared_is_no_rate() -> None:
-    found = compare(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0), spec())
+    found = compare(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0), spec())
     assert [column.match_rate for column in found.columns] == [None, None]
 
 
 def test_compare__one_row_in_a_billion_is_not_everything() -> None:
     rows = 1_000_000_000
-    found = compare(port(rows, rows, 0, 0, rows, 0, 0, 0, rows - 1, rows, rows - 1), spec())
+    found = compare(port(rows, rows, 0, 0, rows, 0, 0, 0, *(rows - 1,) * 2, rows, rows - 1), spec())
     assert found.columns[1].match_rate is not None
     assert found.columns[1].match_rate < 1
 
 
 def test_compare__crowded_keys_leave_the_columns_open() -> None:
-    found = compare(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 50, 50), spec(rows_per_key=32))
+    found = compare(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 70, 50, 50), spec(rows_per_key=32))
     assert found.compared
     assert (found.matched, found.duplicate_keys, found.full_match) == (4000, 3, None)
-    assert [column.match_rate for column in found.columns] == [None, None]
+    assert found.same is None
+    # Of such a key some rows are left out, so these would be profiles of a part.
+    assert [(c.match_rate, c.prod, c.pr) for c in found.columns] == [(None, None, None)] * 2
     assert found.skipped_because == (
         "Columns were not compared: 2 keys are on more than 32 rows of one side, so the grain does "
         "not say which rows belong together."
@@ -78,7 +104,7 @@ def test_compare__crowded_keys_leave_the_columns_open() -> None:
 
 def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() -> None:
     columns = [("id", "int"), ("gap", "interval")]
-    asked = Scripted({"`p`": columns, "`q`": columns}, (1, 1, 0, 0, 1, 0, 0, 0, 1))
+    asked = Scripted({"`p`": columns, "`q`": columns}, (1, 1, 0, 0, 1, 0, 0, 0, 1, 1))
     found = compare(asked, spec(prod="p", pr="q"))
     assert found.full_match is None
     assert [(c.name, c.match_rate) for c in found.columns] == [("gap", None)]
@@ -87,7 +113,7 @@ def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() ->
 
 def test_compare__seconds_come_from_the_clock() -> None:
     ticks = iter([10.0, 12.5])
-    found = compare(port(*(0,) * 11), spec(), clock=lambda: next(ticks))
+    found = compare(port(*(0,) * 12), spec(), clock=lambda: next(ticks))
     assert found.seconds == 2.5
 
 
@@ -101,7 +127,7 @@ def test_compare__without_a_grain_no_data_is_read() -> None:
 
 
 def test_compare__the_window_is_on_both_sides_and_reported_with_prods() -> None:
-    asked = port(*(0,) * 11)
+    asked = port(*(0,) * 12)
     window = TimeWindow(
         "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
     )
@@ -120,6 +146,27 @@ def test_compare__the_window_is_on_both_sides_and_reported_with_prods() -> None:
         asked.asked[0].count("(src.`ds` >= DATE '2024-01-21' AND src.`ds` < DATE '2024-01-31')")
         == 2
     )
+
+
+@pytest.mark.parametrize(
+    ("prod", "pr", "complete"),
+    [
+        ([(0, 30)], [(0, 30)], True),
+        ([(0, 30)], [(0, 10), (10, 45)], True),
+        ([(0, 30)], [(0, 10), (11, 30)], False),
+        ([(0, 10), (20, 30)], [(0, 10), (20, 30)], True),
+        ([(0, 30)], [(29, 30)], False),
+    ],
+)
+def test_compare__complete_is_every_interval_of_prod(
+    prod: list[tuple[int, int]], pr: list[tuple[int, int]], complete: bool
+) -> None:
+    def days(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return [(JANUARY + first * DAY, JANUARY + last * DAY) for first, last in ranges]
+
+    window = TimeWindow("ds", prod=days(prod), pr=days(pr))
+    assert compare(port(*(0,) * 12), spec(window=window)).complete is complete
+    assert compare(port(*(0,) * 12), spec()).complete
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from ci_bot.worker.apply.diff.plan import (
 from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError
 
 COLUMNS = [("id", "int"), ("v", "int")]
-ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1)
+ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1, 1, *((0, 2, 1.5, "1", "2") * 2))
 
 
 @dataclass

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.worker.apply.diff.layout import lay_out
+from ci_bot.worker.apply.diff.profile import measures
 from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.apply.diff.spec import SqlError
 from ci_bot.worker.warehouse.catalog import quoted
@@ -64,13 +65,22 @@ def test_table_name__refuses_what_is_no_name(text: str) -> None:
         table_name(text)
 
 
-def test_build__one_row_of_counts_and_one_match_count_per_column() -> None:
+def test_build__one_row_of_counts_matches_and_profiles() -> None:
     built = query([("id", "int"), ("a", "string"), ("gap", "interval"), ("b", "date")], ["id"])
     statement = sqlglot.parse_one(built.sql, dialect="spark")
     assert [column.name for column in built.columns] == ["a", "b"]
-    assert len(statement.expressions) == len(COUNTS) + 2
+    profiles = 2 * sum(
+        len(measures(column.kind, distinct=True)) for column in built.columns if column.kind
+    )
+    assert len(statement.expressions) == len(COUNTS) + 2 + profiles
     for item in statement.expressions:
-        assert isinstance(item.unnest(), (exp.Coalesce, exp.Filter))
+        assert isinstance(item.unnest(), (exp.Coalesce, exp.Filter, exp.Cast))
+
+
+def test_build__counts_no_distinct_values_where_that_is_not_asked_for() -> None:
+    columns = [("id", "int"), ("a", "string"), ("b", "int"), ("c", "date")]
+    assert query(columns, ["id"]).sql.count("APPROX_COUNT_DISTINCT") == 6
+    assert "DISTINCT" not in query(columns, ["id"], distinct=False).sql
 
 
 def test_build__reads_each_table_once() -> None:

@@ -11,6 +11,7 @@ from ci_bot.contracts.documents.report import Risk
 
 _ASIDE = (
     ("acceptance", "accepted by its owner"),
+    ("data_diff", "cleared by the data diff"),
     ("ignore", "ignored by the policy"),
     ("off", "of a rule that is off"),
     ("statement", "allowed by the policy"),
@@ -25,17 +26,15 @@ def weighed(risk: Risk) -> str:
 
 
 def _how(told: Weighed) -> str:
-    if told.by == "severity":
-        return f"By itself {told.weight}; `{told.place}` says otherwise"
-    if told.by == "off":
-        return f"The rule is off by `{told.place}`"
-    if told.by == "ignore":
-        return f"Ignored until {told.until} by `{told.place}`"
-    if told.by == "statement":
-        return f"Allowed by `{told.place}`"
-    if told.by == "comment":
-        return f"Ignored by the comment in `{told.place}`"
-    return f"Accepted by `@{told.who}` on {(told.at or '')[:10]}"
+    return {
+        "severity": f"By itself {told.weight}; `{told.place}` says otherwise",
+        "off": f"The rule is off by `{told.place}`",
+        "ignore": f"Ignored until {told.until} by `{told.place}`",
+        "statement": f"Allowed by `{told.place}`",
+        "comment": f"Ignored by the comment in `{told.place}`",
+        "acceptance": f"Accepted by `@{told.who}` on {(told.at or '')[:10]}",
+        "data_diff": "Cleared by the data diff",
+    }[told.by]
 
 
 def set_aside(risks: Sequence[Risk]) -> str:

@@ -22,6 +22,9 @@ in tests/integration/test_data_diff.py:
   differ count as equal once in 2^64.
 - A column whose type changed is compared after a cast where that makes sense (`comparison.align`)
   and then counts for `full_match` too. SQLMesh leaves it out.
+
+What SQLMesh does not say: `same`, the matched rows that agree without rounding, which is what a
+proof needs; and of each column that differs a profile of both sides (`profile`).
 """
 
 from __future__ import annotations

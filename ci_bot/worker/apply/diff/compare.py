@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from ci_bot.contracts.documents.apply import ColumnMatch, DiffWindow, TableDiff
+from ci_bot.contracts.documents.apply import ColumnMatch, DiffWindow, Profile, TableDiff
 from ci_bot.secrets.cutting import shortened
+from ci_bot.worker.apply.diff import profile
 from ci_bot.worker.apply.diff import window as windows
-from ci_bot.worker.apply.diff.layout import Layout, lay_out
+from ci_bot.worker.apply.diff.layout import Column, Layout, lay_out
 from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
+from ci_bot.worker.apply.diff.spark_types import SparkType
 from ci_bot.worker.apply.diff.spec import DiffPort, DiffSpec, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
@@ -65,6 +68,7 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
         conditions=window.conditions,
         decimals=spec.decimals,
         rows_per_key=spec.rows_per_key,
+        distinct=spec.distinct,
     )
     if "${" in query.sql:
         # Spark replaces ${...} in every statement, and quoting does not stop it.
@@ -75,6 +79,7 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
         compared=True,
         window=window.part,
         window_of=window.whole,
+        complete=window.complete,
         **_counts(query, answer, spec, layout),
     )
 
@@ -97,11 +102,12 @@ class _Window:
     whole: DiffWindow | None = None
     conditions: tuple[str | None, str | None] = (None, None)
     impossible: str | None = None
+    complete: bool = False
 
 
 def _window(spec: DiffSpec, layout: Layout) -> _Window:
     if spec.window is None:
-        return _Window()
+        return _Window(complete=True)
     name, form = spec.window.column, spec.window.format
     whole = windows.span(name, spec.window.prod)
     common = windows.shared(spec.window.prod, spec.window.pr)
@@ -119,35 +125,53 @@ def _window(spec: DiffSpec, layout: Layout) -> _Window:
         return _Window(
             whole=whole, impossible=f"The time column {name} is of type {kinds}, which is no time."
         )
-    return _Window(windows.span(name, common), whole, (old, new))
+    # Compared as intervals: between the first and the last of them there may be gaps.
+    complete = common == windows.merged(spec.window.prod)
+    return _Window(windows.span(name, common), whole, (old, new), complete=complete)
 
 
 def _counts(
     query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: Layout
 ) -> dict[str, Any]:
     """The fields of the contract, from the query's only row."""
-    numbers = [int(value) for value in answer]
-    counts: dict[str, Any] = dict(zip(COUNTS, numbers, strict=False))
+    rest = iter(answer)
+    counts: dict[str, Any] = {name: int(next(rest)) for name in COUNTS}
     crowded = counts.pop("crowded_keys")
-    agreed = dict(zip(query.columns, numbers[len(COUNTS) :], strict=True))
+    agreed = {column: int(next(rest)) for column in query.columns}
+    # Of a key that is on too many rows only some have come as far as the aggregates.
+    profiles = {} if crowded else {c: _profiles(c, rest, query) for c in query.columns}
     pairs = 0 if crowded else counts["matched"]
     counts["columns"] = [
-        ColumnMatch(
-            name=column.name,
-            match_rate=agreed[column] / pairs if pairs and column in agreed else None,
-        )
+        _match(column, agreed.get(column) if pairs else None, pairs, profiles.get(column))
         for column in layout.values
     ]
     if crowded:
-        counts["full_match"] = None
+        counts["full_match"] = counts["same"] = None
         keys = "1 key is" if crowded == 1 else f"{crowded:,} keys are"
         counts["skipped_because"] = (
             f"Columns were not compared: {keys} on more than {spec.rows_per_key} rows of one side, "
             "so the grain does not say which rows belong together."
         )
     elif layout.unknown:
-        counts["full_match"] = None
+        counts["full_match"] = counts["same"] = None
         names = ", ".join(f"{c.name} ({c.prod_type.ddl})" for c in layout.unknown)
         told = f"Spark cannot compare these columns: {names}."
         counts["skipped_because"] = shortened(told, _LINE)
     return counts
+
+
+def _profiles(column: Column, answer: Iterator[Any], query: DiffQuery) -> tuple[Profile, Profile]:
+    """Of prod and of the PR; takes their part of the answer."""
+    kind, distinct = column.kind or SparkType("void"), query.distinct
+    width = len(profile.measures(kind, distinct=distinct))
+    prod, pr = (profile.read(kind, [*islice(answer, width)], distinct=distinct) for _ in range(2))
+    return prod, pr
+
+
+def _match(
+    column: Column, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
+) -> ColumnMatch:
+    """How far a column agrees; its profiles only where it does not, because there they say why."""
+    rate = None if agreed is None else agreed / pairs
+    prod, pr = found if found and rate != 1.0 else (None, None)
+    return ColumnMatch(name=column.name, match_rate=rate, prod=prod, pr=pr)

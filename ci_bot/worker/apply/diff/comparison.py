@@ -19,6 +19,8 @@ _MOMENTS = frozenset({"date", "timestamp", "timestamp_ntz"})
 _NESTED = frozenset({"struct", "array", "map"})
 _PLAIN = frozenset({*_WHOLE, *_FLOATING, *_TEXT, *_MOMENTS, "decimal", "boolean", "binary", "void"})
 _MAX_DIGITS = 38
+# What another order of summation does to a DOUBLE stays far below.
+_NOISE = "1e-9D"
 
 
 def comparable(kind: SparkType) -> bool:
@@ -81,7 +83,7 @@ def carried(value: str, kind: SparkType) -> str:
     and two different values share a hash once in 2^64. NULL has a hash of its own. Types with a map
     travel with every map as a list of its entries in order, which Spark can compare.
     """
-    if kind.name in _TEXT or kind.name == "binary":
+    if is_hashed(kind):
         return f"XXHASH64({value})"
     return canonical(value, kind)
 
@@ -113,10 +115,32 @@ def equal(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
     only. It may be NULL where that cast overflows; a filter takes that as false. TRY_CAST, because
     a plain cast fails the query in ANSI mode.
     """
-    if kind.name in _TEXT or kind.name == "binary":
+    if is_hashed(kind):
         return f"{prod} = {pr}"
-    same = f"{prod} <=> {pr}"
-    if kind.name in _FLOATING or (kind.name == "decimal" and kind.sizes[1] > decimals):
+    exactly = f"{prod} <=> {pr}"
+    if is_rounded(kind, decimals):
         rounded = f"DECIMAL({_MAX_DIGITS}, {decimals})"
-        return f"({same} OR TRY_CAST({prod} AS {rounded}) = TRY_CAST({pr} AS {rounded}))"
-    return same
+        return f"({exactly} OR TRY_CAST({prod} AS {rounded}) = TRY_CAST({pr} AS {rounded}))"
+    return exactly
+
+
+def same(prod: str, pr: str, kind: SparkType) -> str:
+    """Whether two carried values are the same: `equal` without the rounding.
+
+    Floating numbers may differ by the noise of another order of summation. `<` and not `<=`, so
+    that infinity is not within the noise of anything.
+    """
+    if kind.name in _FLOATING:
+        noise = f"{_NOISE} * GREATEST(ABS({prod}), ABS({pr}))"
+        return f"({prod} <=> {pr} OR ABS({prod} - {pr}) < {noise})"
+    return f"{prod} = {pr}" if is_hashed(kind) else f"{prod} <=> {pr}"
+
+
+def is_rounded(kind: SparkType, decimals: int) -> bool:
+    """Whether `equal` takes values for equal that `same` does not."""
+    return kind.name in _FLOATING or (kind.name == "decimal" and kind.sizes[1] > decimals)
+
+
+def is_hashed(kind: SparkType) -> bool:
+    """Whether only a hash of a value travels."""
+    return kind.name in _TEXT or kind.name == "binary"

@@ -23,12 +23,14 @@ class Candidate:
         size: Bytes of both sides together; None where nobody knows.
         unavailable: Why there is nothing to compare (a new model, a view that was removed). The
             tables are then not asked for at all.
+        unaffected: Whether that is because nothing of prod's can differ.
     """
 
     spec: DiffSpec
     rows: int | None = None
     size: int | None = None
     unavailable: str | None = None
+    unaffected: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,4 +179,10 @@ def _one(port: DiffPort, candidate: Candidate, over: str | None, controls: Contr
 
 def _skipped(candidate: Candidate, reason: str) -> TableDiff:
     spec = candidate.spec
-    return TableDiff(model=spec.model, compared=False, keys=list(spec.keys), skipped_because=reason)
+    return TableDiff(
+        model=spec.model,
+        compared=False,
+        keys=list(spec.keys),
+        skipped_because=reason,
+        nothing_to_compare=candidate.unaffected,
+    )

@@ -10,7 +10,8 @@ GROUP BY key 15 (and it cannot say how duplicates pair up), keys first and colum
 13, SQLMesh's TableDiff 34-45 where its temporary table is parquet and 55-62 where it is Hive's
 default. COUNT(DISTINCT key) of both sides on top of the bare join took 1.7 times as long.
 
-Nothing is written and no value of a row is in the answer: one row of counts.
+Nothing is written. The answer is one row of aggregates: counts, and how the values of each column
+are spread on each side (`profile`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ci_bot.worker.apply.diff import comparison
+from ci_bot.worker.apply.diff import comparison, profile
 from ci_bot.worker.apply.diff.layout import Column, Layout
 from ci_bot.worker.apply.diff.spark_types import SparkType
 from ci_bot.worker.apply.diff.spec import SqlError
@@ -26,6 +27,8 @@ from ci_bot.worker.warehouse.catalog import quoted
 
 # Names that no table of a team has: a CTE would hide a table of the same, unqualified name.
 _PROD, _PR, _PAIRS = "ci_bot_diff_prod", "ci_bot_diff_pr", "ci_bot_diff_pairs"
+# What the values of each side are called among the pairs.
+_SIDES = (("a", "p"), ("b", "q"))
 
 _PART = r"(?:`(?:[^`]|``)+`|\w+)"
 
@@ -39,15 +42,18 @@ COUNTS = (
     "duplicate_keys",
     "crowded_keys",
     "full_match",
+    "same",
 )
 
 
 @dataclass(frozen=True)
 class DiffQuery:
-    """The SQL, and the columns whose matches follow `COUNTS` in its only row."""
+    """The SQL of a query that answers one row: first `COUNTS`, then the matches of each of
+    `columns`, then their profiles, of prod and of the PR."""
 
     sql: str
     columns: list[Column]
+    distinct: bool = True
 
 
 def table_name(text: str) -> str:
@@ -71,6 +77,7 @@ def build(
     conditions: tuple[str | None, str | None] = (None, None),
     decimals: int,
     rows_per_key: int,
+    distinct: bool = True,
 ) -> DiffQuery:
     """The query that compares two tables.
 
@@ -78,8 +85,10 @@ def build(
         prod: The table's name as `table_name` gives it.
         conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
         rows_per_key: How many rows of a key are paired up on each side.
+        distinct: Whether profiles count distinct values.
     """
     values = [column for column in layout.values if column.kind is not None]
+    kinds = [column.kind for column in values if column.kind is not None]
     old = _side(
         prod,
         _key([_aligned(f"src.{quoted(c.prod)}", c.prod_type, c) for c in layout.keys]),
@@ -103,9 +112,22 @@ def build(
         "COALESCE(a.nth, 1) = 1 AND COALESCE(b.nth, 1) = 1 AS head",
         f"{both} AS paired",
         f"{_has_null(len(layout.keys))} AS keyless",
+        # A row stands in as many pairs as it has partners, and counts in the first one.
+        "a.nth IS NOT NULL AND COALESCE(b.nth, 1) = 1 AS of_prod",
+        "b.nth IS NOT NULL AND COALESCE(a.nth, 1) = 1 AS of_pr",
         *(_compared(number, column, decimals) for number, column in enumerate(values)),
+        *(
+            f"{comparison.same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
+            for number, kind in enumerate(kinds)
+            if comparison.is_rounded(kind, decimals)
+        ),
+        *(f"{side}.v{n} AS {as_}{n}" for n in range(len(values)) for side, as_ in _SIDES),
     ]
     matches = [f"e{number}" for number in range(len(values))]
+    exact = [
+        f"{'s' if comparison.is_rounded(kind, decimals) else 'e'}{number}"
+        for number, kind in enumerate(kinds)
+    ]
     # A row without a single key is on no side "only": SQLMesh leaves it out as well. In a composite
     # key NULL is a value like any other.
     known = "" if composite else " AND NOT keyless"
@@ -119,7 +141,14 @@ def build(
         f"COUNT(*) FILTER (WHERE head AND (m > 1 OR n > 1){known})",
         f"COUNT(*) FILTER (WHERE head AND paired AND (m > {rows_per_key} OR n > {rows_per_key}))",
         f"COUNT(*) FILTER (WHERE {' AND '.join(['paired', *matches])})",
+        f"COUNT(*) FILTER (WHERE {' AND '.join(['paired', *exact])})",
         *(f"COUNT(*) FILTER (WHERE paired AND {match})" for match in matches),
+        *(
+            item
+            for number, kind in enumerate(kinds)
+            for value, rows in ((f"p{number}", "of_prod"), (f"q{number}", "of_pr"))
+            for item in profile.items(value, kind, rows, distinct=distinct)
+        ),
     ]
     on = "a.h = b.h AND a.k = b.k" if composite else "a.k = b.k"
     return DiffQuery(
@@ -134,6 +163,7 @@ def build(
             ]
         ),
         values,
+        distinct,
     )
 
 
