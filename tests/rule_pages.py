@@ -16,7 +16,7 @@ from typing import Any, get_args
 import yaml
 
 from ci_bot.contracts.documents.plan import Severity
-from ci_bot.contracts.rules import FACTS, RULES, SCOPES, TOPICS, RuleSpec, declared, rule
+from ci_bot.contracts.rules import FACTS, PROOFS, RULES, SCOPES, TOPICS, RuleSpec, declared, rule
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
 INDEX = FOLDER / "README.md"
@@ -25,7 +25,8 @@ SECTIONS = ("**What it sees.** ", "**Why it matters.** ", "## Fires", "## Stays 
 _POLICY = "**Another weight, or none.** "
 LAST_SECTION = "## How to clear it"
 _PAGE = re.compile(r"---\n(?P<top>.*?)---\n\n# (?P<title>[^\n]+)\n\n(?P<body>.*)", re.DOTALL)
-_FIELDS = ["id", "title", "severity", "also", "scope", "needs", "topic"]
+_FIELDS = ["id", "title", "severity", "also", "scope", "needs", "topic", "cleared_by"]
+_OPTIONAL = {"also": "", "cleared_by": []}
 _ALSO = re.compile(r"(?P<severities>\w+(?:, \w+)*) where [^;]+")
 
 
@@ -37,15 +38,16 @@ def faults(id_: str, text: str) -> list[str]:
     fields = yaml.safe_load(page["top"])
     if not isinstance(fields, dict) or list(fields) != [f for f in _FIELDS if f in fields]:
         return [f"it does not declare {', '.join(_FIELDS)}, in this order"]
-    if fields.keys() | {"also"} != set(_FIELDS) or None in fields.values():
+    if fields.keys() | _OPTIONAL.keys() != set(_FIELDS) or None in fields.values():
         return [f"it does not declare {', '.join(_FIELDS)}, each with a value"]
     return [*_of_fields(id_, fields, page["top"]), *_of_text(fields, page["title"], page["body"])]
 
 
 def _of_fields(id_: str, fields: Mapping[str, Any], top: str) -> Iterator[str]:
     spec = declared(top)
-    read = {**spec.__dict__, "needs": list(spec.needs), "also": "; ".join(spec.also)}
-    if read != {"also": "", **fields}:
+    lists = {"needs": list(spec.needs), "cleared_by": list(spec.cleared_by)}
+    read = {**spec.__dict__, **lists, "also": "; ".join(spec.also)}
+    if read != {**_OPTIONAL, **fields}:
         yield "what the program reads is not what YAML says"
     if fields["id"] != id_:
         yield "it is called otherwise than its file"
@@ -62,6 +64,10 @@ def _of_fields(id_: str, fields: Mapping[str, Any], top: str) -> Iterator[str]:
         yield f"nobody knows the need {', '.join(unknown)}"
     if list(spec.needs) != sorted(set(spec.needs)):
         yield "its needs are not in order"
+    if not set(spec.cleared_by) <= PROOFS.keys():
+        yield "nobody knows what it is cleared by"
+    if spec.cleared_by and "blocker" in spec.severities:
+        yield "what blocks is cleared by no proof"
 
 
 def _of_text(fields: Mapping[str, Any], title: str, body: str) -> Iterator[str]:

@@ -63,6 +63,12 @@ FACTS: Mapping[str, str] = {
     "work": "the intervals and batches that are to be built",
 }
 
+# What can clear a finding after a review, and is no person.
+PROOFS: Mapping[str, str] = {
+    "data_diff": "an apply has compared all that prod has of the model, and of every changed model "
+    "that reads it, and found no difference",
+}
+
 _FOLDER = Path("docs") / "rules"
 _INDEX = "README"
 _MARK = "---\n"
@@ -81,6 +87,8 @@ class RuleSpec:
         needs: names of `FACTS`.
         also: the other weights that it may have, each as its page says it: `low where ...`.
         topic: a name of `TOPICS`.
+        cleared_by: what can show that its finding does not hold for the data that is there: names
+            of `PROOFS`.
     """
 
     id: str
@@ -90,6 +98,7 @@ class RuleSpec:
     needs: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     topic: str = ""
+    cleared_by: tuple[str, ...] = ()
 
     @property
     def severities(self) -> frozenset[Severity]:
@@ -198,14 +207,19 @@ def _page(id_: str) -> tuple[RuleSpec, str]:
 def declared(text: str) -> RuleSpec:
     """The rule that the lines at the top of a page declare; `tests/rule_pages.py` checks them."""
     fields = {key: value for key, _, value in (line.partition(": ") for line in text.splitlines())}
-    needs = fields["needs"].strip("[]")
     also = fields.get("also")
     return RuleSpec(
         id=fields["id"],
         title=fields["title"],
         severity=cast("Severity", fields["severity"]),
         scope=cast("Scope", fields["scope"]),
-        needs=tuple(needs.split(", ")) if needs else (),
+        needs=_listed(fields["needs"]),
         also=tuple(also.split("; ")) if also else (),
         topic=fields["topic"],
+        cleared_by=_listed(fields.get("cleared_by", "[]")),
     )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    names = text.strip("[]")
+    return tuple(names.split(", ")) if names else ()

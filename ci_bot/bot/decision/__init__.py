@@ -7,6 +7,7 @@ sentence that says when it clears. The rules judge the change, and not what was 
 
 from __future__ import annotations
 
+from ci_bot.bot.decision.applied import judge_applied
 from ci_bot.bot.decision.blame import Blame, blame, in_one
 from ci_bot.bot.decision.code_on_load import ChangedFile, code_that_runs_on_load, could_run_on_load
 from ci_bot.bot.decision.diffs import diff_risks
@@ -31,5 +32,6 @@ __all__ = [
     "in_one",
     "judge",
     "judge_again",
+    "judge_applied",
     "review_exit_code",
 ]

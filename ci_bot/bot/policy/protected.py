@@ -22,7 +22,7 @@ UNWEIGHED: Mapping[str, str] = {
             "R09-rows-lost",
             "R09-values-differ",
         ),
-        "an apply tells it and decides nothing by it; `data-diff` says how much may differ",
+        "an apply tells it and no review; `data-diff` says how much may differ",
     ),
     "R10-files-not-read": "nobody has looked for credentials",
     "R10-not-listed": "it stands for findings that are not listed",

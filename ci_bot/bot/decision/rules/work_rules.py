@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ci_bot.bot.decision.followers import followers
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judged import JudgedWork, judged_work
 from ci_bot.bot.decision.registry import judges
@@ -27,7 +28,7 @@ SAME_RESULT = RULES["same-result"].id  # the worker's proof
 def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
     work = judged_work(facts)
-    downstream = _downstream(facts)
+    downstream = followers(facts)
     same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
@@ -46,27 +47,6 @@ def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
             model=change.model,
             path=change.path,
         )
-
-
-def _downstream(facts: ReviewFacts) -> dict[str, set[str]]:
-    """Per directly changed model, the models below it that SQLMesh lists as modified."""
-    follows: dict[str, set[str]] = {}
-    for above, below in facts.lineage.edges:
-        follows.setdefault(above, set()).add(below)
-    modified = {c.model for c in facts.changes if c.change in {"direct", "indirect"}}
-    found: dict[str, set[str]] = {}
-    for change in facts.changes:
-        if change.change != "direct":
-            continue
-        seen: set[str] = set()
-        queue = [change.model]
-        while queue:
-            for reader in follows.get(queue.pop(), ()):
-                if reader in modified and reader not in seen:
-                    seen.add(reader)
-                    queue.append(reader)
-        found[change.model] = seen
-    return found
 
 
 def _work(work: JudgedWork, change: Change, environment: str) -> str:
