@@ -18,15 +18,13 @@ from ci_bot.contracts.documents.cleanup import CleanupDocument
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
 _CLEANUP_PHASES = ("closed", "cleanup_failed")
 _MODELS = "| Model | Intervals | Batches | Rows | Time | Audits |\n|:--|--:|--:|--:|--:|:--|"
-_DIFF = (
-    "| Data against `prod` | Result | Rows, `prod` → here | Only in `prod` | Only here"
-    " | Equal | Compared |\n|:--|:--|--:|--:|--:|--:|:--|"
-)
+_DIFF = "| Data against `prod` | What changed |\n|:--|:--|"
 _DETAIL = (
     "| Model | Window | Keys | Columns that differ, and how much of them is equal | Schema |\n"
     "|:--|:--|:--|:--|:--|"
 )
-_SKIPPED = "| Model | Why |\n|:--|:--|"
+# So many columns say above all folds how they changed; the others say it below.
+_COLUMNS = 4
 _VIEWS = "| View | On Spark |\n|:--|:--|"
 _ATTEMPTS = "| Attempt | Result | Time | Error | Tried again because |\n|--:|:--|--:|:--|:--|"
 _DIFFERENCE = "| What | How it differs |\n|:--|:--|"
@@ -97,15 +95,18 @@ def _apply_shares(
     views = sorted(document.views if document else [], key=lambda item: item.resolves)
     partial = document.partial if document else []
     attempts = document.attempts if document else []
-    compared, skipped = (view.compared, view.skipped) if view else ([], [])
+    compared = view.compared if view else []
+    columns = view.columns if view else []
+    rows = view.rows_of_diff if view else []
     differing = differences(document.difference if document else None)
     return [
         Share(table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500),
         Share(table("views", views, _VIEWS, "views", "view", limit), 3_000),
-        Share(table("skipped_diff", skipped, _SKIPPED, "models", "skipped_diff"), 2_000),
+        Share(table("more_columns", columns[_COLUMNS:], "", "columns", "how_changed"), 2_000),
         Share(table("models", models, _MODELS, "tables", "applied_model"), 8_000),
         Share(table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
-        Share(table("table_diff", compared, _DIFF, "models", "table_diff"), 6_000),
+        Share(table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000),
+        Share(table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
         Share(table("difference", differing, _DIFFERENCE, "differences", "difference"), 6_000),
         Share(Rows("partial", partial, row("sentence", limit), "lines", full), 4_000),
     ]

@@ -1,72 +1,37 @@
-"""An apply's evidence as its readers ask for it. A diff of nothing is no match, and says so."""
+"""An apply's evidence as its readers ask for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
-from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment import data_words
+from ci_bot.bot.comment.data_words import Data
+from ci_bot.bot.comment.diff_view import DiffView
+from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.view import FAILURE_LINES
 from ci_bot.contracts.documents.apply import ApplyDocument, ColumnMatch, TableDiff
 from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.work import Work, tables_of, totals
 
-DiffState = Literal["same", "empty", "suspect", "differs"]
+
+@dataclass(frozen=True)
+class DiffRow:
+    """A model's row of the table; `what_changed` is None where it was not compared."""
+
+    diff: TableDiff | DiffView
+    what_changed: SafeMarkdown | None = None
 
 
-class DiffView:
-    """One model's data diff. Fields of the contract are read through."""
+@dataclass(frozen=True)
+class ColumnRow:
+    """How a column changed; `share` is that of the rows in which it did."""
 
-    def __init__(self, diff: TableDiff) -> None:
-        self._diff = diff
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._diff, name)
-
-    @property
-    def state(self) -> DiffState:
-        """`same` needs rows on both sides, unique keys, and equality in everything compared."""
-        diff = self._diff
-        if not diff.rows_prod and not diff.rows_pr:
-            return "empty"
-        if diff.null_keys or diff.duplicate_keys:
-            return "suspect"
-        counts = {diff.rows_prod, diff.rows_pr, diff.matched, diff.full_match}
-        same = len(counts) == 1 and diff.only_prod == 0 and diff.only_pr == 0
-        return "same" if same and self.same_schema else "differs"
-
-    @property
-    def same_schema(self) -> bool:
-        schema = self._diff.schema_
-        return not (schema.added or schema.removed or schema.changed)
-
-    @property
-    def unequal(self) -> list[ColumnMatch]:
-        """The columns that differ somewhere, worst first."""
-        return sorted(
-            (column for column in self._diff.columns if column.match_rate != 1.0),
-            key=lambda column: (column.match_rate or 0.0, column.name),
-        )
-
-    @property
-    def equal(self) -> float | None:
-        """The share of rows with the same key that agree in everything; None without such rows."""
-        diff = self._diff
-        if not diff.matched or diff.full_match is None:
-            return None
-        return diff.full_match / diff.matched
-
-    @property
-    def coverage(self) -> tuple[int, int] | None:
-        """Days compared, and days that prod has; None where that is not known in days."""
-        part, whole = self._diff.window, self._diff.window_of
-        if part is None or whole is None:
-            return None
-        compared, all_days = words.days(part.start, part.end), words.days(whole.start, whole.end)
-        if compared is None or not all_days:
-            return None
-        return round(compared), round(all_days)
+    model: str
+    column: ColumnMatch
+    share: float | None
+    how: SafeMarkdown
 
 
 @dataclass(frozen=True)
@@ -77,18 +42,105 @@ class ApplyView:
 
     @cached_property
     def compared(self) -> list[DiffView]:
-        """Comparisons that were made, those that need a look first."""
+        """Comparisons that were made, those that need a look first: what was changed itself before
+        what only reads it."""
         order = {"suspect": 0, "differs": 1, "empty": 2, "same": 3}
         found = [DiffView(diff) for diff in self.doc.table_diff if diff.compared]
-        return sorted(found, key=lambda diff: (order[diff.state], diff.model))
+        return sorted(
+            found,
+            key=lambda diff: (
+                order[diff.state],
+                diff.direct is False,
+                -(diff.changed or 0.0),
+                diff.model,
+            ),
+        )
 
     @cached_property
     def skipped(self) -> list[TableDiff]:
         return [diff for diff in self.doc.table_diff if not diff.compared]
 
+    @cached_property
+    def differing(self) -> list[DiffView]:
+        return [diff for diff in self.compared if diff.state in ("suspect", "differs")]
+
+    @cached_property
+    def data(self) -> Data:
+        """What the data says, as a whole."""
+        if self.doc.evidence_missing:
+            return "unseen"
+        if self.differing:
+            return "suspect" if self.differing[0].state == "suspect" else "differs"
+        same = [diff for diff in self.compared if diff.state == "same"]
+        if not same:
+            return "nothing"
+        # A part of the history, or of the models, is not all of it.
+        whole = all(diff.complete for diff in same) and not self.empty and not self._left_out
+        return "same" if whole else "part"
+
     @property
-    def differing(self) -> int:
-        return sum(diff.state in ("suspect", "differs") for diff in self.compared)
+    def _left_out(self) -> bool:
+        """Whether a model was not compared of which prod has data that may differ."""
+        return any(not diff.nothing_to_compare for diff in self.skipped)
+
+    @property
+    def heading(self) -> SafeMarkdown:
+        return SafeMarkdown(data_words.HEADINGS[self.data])
+
+    @property
+    def sentence(self) -> SafeMarkdown | None:
+        """What the data says in one sentence; None where it says nothing."""
+        if self.differing and self.data != "unseen":
+            return data_words.sentence(self.differing[0])
+        same = [diff for diff in self.compared if diff.state == "same"]
+        return data_words.all_same(same) if same else None
+
+    @property
+    def rows_of_diff(self) -> list[DiffRow]:
+        return [
+            *(DiffRow(diff, data_words.changed(diff)) for diff in self.compared),
+            *(DiffRow(diff) for diff in self.skipped),
+        ]
+
+    @property
+    def columns(self) -> list[ColumnRow]:
+        """Columns that differ and were looked at, of the models in their order."""
+        return [
+            ColumnRow(
+                diff.model,
+                column,
+                _share(column),
+                data_words.how(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
+            )
+            for diff in self.differing
+            for column in diff.unequal
+            if column.prod is not None
+        ]
+
+    @property
+    def blocking_audits(self) -> list[SafeMarkdown]:
+        """Those that stopped the apply, by name."""
+        return data_words.failed_audits(self.doc.models, blocking=True)
+
+    @property
+    def warning_audits(self) -> list[SafeMarkdown]:
+        return data_words.failed_audits(self.doc.models, blocking=False)
+
+    @property
+    def first_view(self) -> str | None:
+        """The view to look at first: of the model that differs most, else any."""
+        shown = [item.view for item in self.doc.views]
+        model = next((diff.model for diff in self.compared), "").rpartition(".")[2]
+        fitting = (view for view in shown if view.rpartition(".")[2].startswith(model))
+        return next(fitting, None) or next(iter(shown), None)
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether all was built that was expected, and nothing failed."""
+        expected, built = self.doc.estimate, self.built
+        if expected is None or self.doc.failure is not None:
+            return False
+        return (built.intervals, built.batches) == (expected.intervals, expected.batches)
 
     @property
     def empty(self) -> int:
@@ -123,18 +175,23 @@ class ApplyView:
 
     @property
     def clean(self) -> bool:
-        """Whether all views resolve, no audit failed and the data was looked at; what a data diff
-        found is for people to judge."""
+        """Whether all views resolve, no audit failed, the data was looked at, and nobody has to
+        judge what the data diff found."""
         audits = self.doc.audits
         views = self.resolving == len(self.doc.views)
         looked = self.doc.evidence_missing is None
-        return looked and views and not (audits.failed or audits.blocking_failed)
+        calm = self.data not in ("differs", "suspect")
+        return looked and views and calm and not (audits.failed or audits.blocking_failed)
 
     @property
     def failure_head(self) -> tuple[str, int]:
         failure = self.doc.failure
         lines = failure.message.strip().splitlines() if failure else []
         return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
+
+
+def _share(column: ColumnMatch) -> float | None:
+    return None if column.match_rate is None else 1 - column.match_rate
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Override
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.comment.text import words
-from ci_bot.bot.decision import Limits, diff_risks
+from ci_bot.bot.decision import Limits, diff_risks, judge_applied
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
 from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
@@ -289,12 +289,14 @@ def _result(document: ApplyDocument) -> dict[str, Any]:
         "result": document.result,
         "reason_code": document.reason_code,
         "plan_id": document.plan_id,
+        "decision": document.verdict.decision if document.verdict else None,
         "exit_code": applying.exit_code(document),
     }
 
 
 def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
+    document = _judged(document, publisher)
     if document.reason_code == "plan_changed" and document.difference is None:
         publisher.template = replace(publisher.template, refusal=_sets_gone(document))
     render = _keep(document, publisher)
@@ -311,7 +313,7 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
     publisher.annotate(_differences(document, publisher))
     posted = publisher.conclude(
         {
-            "decision": (marker.decision or "") if marker else "",
+            "decision": _decision(document, marker),
             "reason-code": document.reason_code or document.result,
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
@@ -323,20 +325,48 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
     return applying.exit_code(document)
 
 
+def _judged(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
+    """The document with the decision that its evidence leads to, where there is any; the report
+    is written anew with it. What a worker says of a decision is not heard."""
+    own = publisher.own_review
+    found = judge_applied(own, document, _limits(publisher)) if own else None
+    if found is None:
+        return document.model_copy(update={"verdict": None})
+    after, verdict = found
+    publisher.own_review = after
+
+    def render(context: CommentContext, budget: int | None) -> Rendered:
+        return render_review(after, context, budget)
+
+    publisher.keep("report", after, render, review_phase(after))
+    return document.model_copy(update={"verdict": verdict})
+
+
+def _decision(document: ApplyDocument, marker: Marker | None) -> str:
+    """What is decided now: with the data, else of the plan."""
+    if document.verdict is not None:
+        return document.verdict.decision
+    return (marker.decision or "") if marker else ""
+
+
+def _limits(publisher: Publisher) -> Limits:
+    """How much may differ, by the input or the policy."""
+    policy = publisher.own_review.policy if publisher.own_review else None
+    given = publisher.settings.inputs.diff_tolerance
+    agreed = policy.diff_tolerance if policy else None
+    return Limits(
+        diff_tolerance=(agreed or 0.0) if given is None else given,
+        tolerances=policy.tolerances if policy else {},
+    )
+
+
 def _differences(
     document: ApplyDocument, publisher: Publisher
 ) -> list[tuple[str, str, str | None, int | None]]:
     """Annotations for what the data diff found beyond what the input or the policy tolerates."""
-    policy = publisher.own_review.policy if publisher.own_review else None
-    given = publisher.settings.inputs.diff_tolerance
-    agreed = policy.diff_tolerance if policy else None
-    limits = Limits(
-        diff_tolerance=(agreed or 0.0) if given is None else given,
-        tolerances=policy.tolerances if policy else {},
-    )
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in diff_risks(document.table_diff, limits)
+        for risk in diff_risks(document.table_diff, _limits(publisher))
         if risk.severity in ("blocker", "high", "medium")
     ]
 

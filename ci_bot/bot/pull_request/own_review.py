@@ -120,8 +120,8 @@ def other_plan(
         stage="compare",
         reason_code="plan_changed",
         exit_code=EXIT_REFUSED,
-        message=f"The plan is no longer the reviewed one: asked for {short(marker.plan)}, the plan "
-        f"of now is {short(own.plan_id)}.",
+        message="The plan is no longer the reviewed one: asked for "
+        f"{short(marker.plan)}, the current plan is {short(own.plan_id)}.",
         hint="Review again, then apply the new plan id.",
     )
     reviewed = _reviewed_sets(marker, publisher, github)

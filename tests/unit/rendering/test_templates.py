@@ -20,7 +20,10 @@ from ci_bot.contracts.documents.comment import Phase
 NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
 PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()
 # Values that the Python side made: finished pieces, labels of our own vocabulary, plain integers.
-MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"}
+MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"} | {
+    # `SafeMarkdown` of `data_words`; `finalize` would make a code span of anything else.
+    *("heading", "sentence", "what_changed", "how", "told"),
+}
 
 
 def _tree(name: str) -> nodes.Template:

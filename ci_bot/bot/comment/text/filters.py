@@ -60,7 +60,7 @@ _DECISIONS: dict[str, str] = {
 _SEVERITIES = {key: f"{icon}\u00a0{key}" for key, icon in words.SEVERITY_ICONS.items()}
 _DIFFERENCES = {
     "changed": "another version than the reviewed one",
-    "added": "only in the plan of now",
+    "added": "only in the current plan",
     "gone": "only in the reviewed plan",
     "field": "this setting differs",
 }
