@@ -9,10 +9,9 @@ from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Override, Refusal, Rendered
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
-from ci_bot.bot.comment.text import words
-from ci_bot.bot.decision import Limits, diff_risks, judge_applied
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
+from ci_bot.bot.pull_request import evidence
 from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
 from ci_bot.bot.pull_request.own_review import (
     commits_of,
@@ -34,7 +33,6 @@ from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.documents.comment import Marker, apply_phase, review_phase
 from ci_bot.contracts.documents.plan_options import selects_by_git
 from ci_bot.contracts.documents.report import Report
-from ci_bot.contracts.documents.work import totals
 from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.contracts.messages import Progress as WorkerProgress
 from ci_bot.errors import EXIT_REFUSED, BotError
@@ -296,7 +294,7 @@ def _result(document: ApplyDocument) -> dict[str, Any]:
 
 def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
-    document = _judged(document, publisher)
+    document = evidence.judged(document, publisher)
     if document.reason_code == "plan_changed" and document.difference is None:
         publisher.template = replace(publisher.template, refusal=_sets_gone(document))
     render = _keep(document, publisher)
@@ -310,10 +308,10 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
         phase = apply_phase(document.result)
         return _may_show(marker) and publisher.try_post(phase, MarkerFacts.of(marker), render)
 
-    publisher.annotate(_differences(document, publisher))
+    publisher.annotate(evidence.differences(document, publisher))
     posted = publisher.conclude(
         {
-            "decision": _decision(document, marker),
+            "decision": evidence.decision(document, marker),
             "reason-code": document.reason_code or document.result,
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
@@ -323,52 +321,6 @@ def publish(document: ApplyDocument, publisher: Publisher, marker: Marker | None
     if posted and document.result in ("applied", "failed"):
         _tell(publisher, document)
     return applying.exit_code(document)
-
-
-def _judged(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
-    """The document with the decision that its evidence leads to, where there is any; the report
-    is written anew with it. What a worker says of a decision is not heard."""
-    own = publisher.own_review
-    found = judge_applied(own, document, _limits(publisher)) if own else None
-    if found is None:
-        return document.model_copy(update={"verdict": None})
-    after, verdict = found
-    publisher.own_review = after
-
-    def render(context: CommentContext, budget: int | None) -> Rendered:
-        return render_review(after, context, budget)
-
-    publisher.keep("report", after, render, review_phase(after))
-    return document.model_copy(update={"verdict": verdict})
-
-
-def _decision(document: ApplyDocument, marker: Marker | None) -> str:
-    """What is decided now: with the data, else of the plan."""
-    if document.verdict is not None:
-        return document.verdict.decision
-    return (marker.decision or "") if marker else ""
-
-
-def _limits(publisher: Publisher) -> Limits:
-    """How much may differ, by the input or the policy."""
-    policy = publisher.own_review.policy if publisher.own_review else None
-    given = publisher.settings.inputs.diff_tolerance
-    agreed = policy.diff_tolerance if policy else None
-    return Limits(
-        diff_tolerance=(agreed or 0.0) if given is None else given,
-        tolerances=policy.tolerances if policy else {},
-    )
-
-
-def _differences(
-    document: ApplyDocument, publisher: Publisher
-) -> list[tuple[str, str, str | None, int | None]]:
-    """Annotations for what the data diff found beyond what the input or the policy tolerates."""
-    return [
-        ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in diff_risks(document.table_diff, _limits(publisher))
-        if risk.severity in ("blocker", "high", "medium")
-    ]
 
 
 def _sets_gone(document: ApplyDocument) -> Refusal:
@@ -383,15 +335,10 @@ def _sets_gone(document: ApplyDocument) -> Refusal:
 
 
 def _tell(publisher: Publisher, document: ApplyDocument) -> None:
-    built, views = totals(document.models), len(document.views)
-    missing = document.evidence_missing
-    summary = (
-        f"{words.count(built.tables, 'table')} built, "
-        f"{words.count(views, 'view')} {'resolves' if views == 1 else 'resolve'}."
-        + (f" Evidence not collected: {missing}." if missing else "")
-        if document.result == "applied"
-        else (document.failure.message if document.failure else "The apply failed.")
-    )
+    failure = document.failure
+    summary = failure.message if failure else "The apply failed."
+    if document.result == "applied":
+        summary = evidence.said(document)
     _note(publisher, document.result, summary, document.plan_id)
 
 

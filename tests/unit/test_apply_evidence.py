@@ -1,0 +1,78 @@
+"""What a run publishes once the data is there: outputs, files, comment and the short note."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ci_bot.bot.pull_request import apply
+from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher
+from ci_bot.bot.runner.step_files import Outputs
+from ci_bot.bot.trigger.inputs import Inputs, Settings
+from ci_bot.contracts.documents.apply import ApplyDocument, Verdict
+from ci_bot.contracts.documents.comment import Marker
+from tests.factories import PLAN, make_apply, make_context, make_marker, make_report, make_risk
+from tests.publishing import RUNNER, Memory, publisher_of
+from tests.unit.decision.test_clearing import diff
+
+OWN = make_report(
+    risks=[make_risk("R06-breaking-rebuild", model="mart.revenue")],
+    decision="review",
+    reasons=["R06-breaking-rebuild on mart.revenue: x"],
+)
+SAME = diff("mart.revenue")
+
+
+def published(
+    tmp_path: Path, document: ApplyDocument, own: Any = OWN
+) -> tuple[Memory, dict[str, Any], Publisher]:
+    """The pull request afterwards, and the files by name."""
+    github = Memory()
+    settings = Settings(inputs=Inputs(), runner=replace(RUNNER, workspace=str(tmp_path)))
+    publisher = publisher_of(github, settings=settings, template=make_context(marker=None))
+    publisher.outputs = Outputs(tmp_path / "outputs", delimiter=publisher.machine.token)
+    marker = make_marker(phase="planned", decision=own.decision if own else None)
+    assert isinstance(marker, Marker)
+    if own:
+        apply.take_over(own, marker, publisher)
+    apply.publish(document, publisher, marker)
+    files = tmp_path / REPORT_DIRECTORY
+    found = {path.stem: json.loads(path.read_text()) for path in files.glob("*.json")}
+    found["outputs"] = (tmp_path / "outputs").read_text()
+    return github, found, publisher
+
+
+def test_publish__a_cleared_finding_is_in_outputs_files_comment_and_note(tmp_path: Path) -> None:
+    github, files, publisher = published(tmp_path, make_apply(plan_id=PLAN, table_diff=[SAME]))
+    assert _output(files, "decision") == "go"
+    assert json.loads(_output(files, "result"))["decision"] == "go"
+    assert files["apply"]["verdict"]["decision"] == "go"
+    assert files["apply"]["verdict"]["cleared"][0]["weighed"]["by"] == "data_diff"
+    assert files["report"]["decision"] == "go"
+    assert [risk["rule"] for risk in files["report"]["set_aside"]] == ["R06-breaking-rebuild"]
+    comment, note = (found.body for found in github.comments)
+    assert "**Decision with this data: 🟢 Go** (the review said 🟡 Review)" in comment
+    assert "0 of 48 rows differ from `prod` in `mart.revenue`" in note
+    assert "Decision: Go." in note
+    # What the plan was reviewed with stays: the next apply of it is told no other decision.
+    marker = publisher.before()
+    assert marker is not None
+    assert marker.decision == "review"
+
+
+def test_publish__a_verdict_of_the_worker_is_not_heard(tmp_path: Path) -> None:
+    forged = Verdict(decision="go", reasons=["trust me"])
+    document = make_apply(plan_id="e" * 64, table_diff=[SAME], verdict=forged)
+    _, files, _ = published(tmp_path, document)
+    assert files["apply"]["verdict"] is None
+    assert _output(files, "decision") == "review"
+    assert files["report"]["decision"] == "review"
+
+
+def _output(files: dict[str, Any], name: str) -> str:
+    """Of an output that is set twice the last value counts."""
+    lines = files["outputs"].splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith(f"{name}<<")]
+    return str(lines[starts[-1] + 1])
