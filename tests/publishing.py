@@ -30,6 +30,8 @@ RUNNER = Runner(
     workspace="/nowhere",
     event_name="issue_comment",
     event_path="/nowhere/event.json",
+    action_repository="octo/sqlmesh-plan-review",
+    action_ref="v0.1.0",
 )
 
 

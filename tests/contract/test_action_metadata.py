@@ -38,6 +38,7 @@ INPUTS = [
     "max-intervals",
     "max-executor-hours",
     "diff-tolerance",
+    "comment",
     "table-diff",
     "reclaim",
     "max-deletions",

@@ -290,6 +290,7 @@ INPUTS = {
     "max-intervals": WHOLE,
     "max-executor-hours": NUMBER,
     "diff-tolerance": {**NUMBER, "1.01": "must be a number from 0 to 1", "5": "must be a number"},
+    "comment": words("always", "changes"),
     "table-diff": SWITCH,
     "reclaim": words("auto", "never", "always"),
     "max-deletions": {**WHOLE, "0": "must be at least 1"},

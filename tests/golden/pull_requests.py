@@ -154,6 +154,71 @@ def destructive_change() -> Change:
     return Change(head)
 
 
+# A reader of daily totals that keeps its history whatever changes.
+LATE_DAYS = """\
+MODEL (
+  name marts.late_days,
+  kind INCREMENTAL_BY_TIME_RANGE (
+    time_column flight_date,
+    forward_only TRUE
+  ),
+  owner 'operations',
+  grain (flight_date, carrier),
+  audits (
+    NOT_NULL(columns := (flight_date, carrier)),
+    UNIQUE_COMBINATION_OF_COLUMNS(columns := (flight_date, carrier))
+  )
+);
+
+SELECT
+  d.carrier,
+  d.late_arrivals,
+  d.flight_date
+FROM marts.daily_carrier_performance AS d
+WHERE
+  d.flight_date BETWEEN @start_date AND @end_date
+"""
+
+
+def with_late_days() -> dict[str, str]:
+    """The main branch with the forward-only reader."""
+    return {**project_files(), "models/marts/late_days.sql": LATE_DAYS}
+
+
+def forward_only_reader() -> Change:
+    """A column is computed differently, and one of its two readers keeps the old numbers."""
+    return Change(
+        edited(
+            "models/marts/daily_carrier_performance.sql",
+            ("f.arrival_delay_minutes > 15", "f.arrival_delay_minutes >= 15"),
+        ),
+        with_late_days(),
+    )
+
+
+def leaked_key() -> dict[str, str]:
+    """A payment provider's live key in the configuration; drawn by chance, so it opens nothing."""
+    key = "".join(("sk_", "live_", "4eC39HqLyjWDarjtT1zdp7dcVtQ2mXbN"))
+    return edited("config.yaml", ("format:\n", f"variables:\n  payments: {key}\n\nformat:\n"))
+
+
+def leaked_key_and_dropped_column() -> Change:
+    """The key, and a column goes that a view reads."""
+    column = edited(
+        "models/marts/route_summary.sql",
+        ("    scheduled_flights = 'Flights in the schedule',\n", ""),
+        ("  CAST(COUNT(*) AS BIGINT) AS scheduled_flights,\n", ""),
+        ("(origin, destination, scheduled_flights)", "(origin, destination)"),
+    )
+    return Change({**leaked_key(), **column})
+
+
+def refused_plan() -> Change:
+    """The key, and a column of the forward-only model goes, which SQLMesh refuses to plan."""
+    without = LATE_DAYS.replace("  d.late_arrivals,\n", "")
+    return Change({**leaked_key(), "models/marts/late_days.sql": without}, with_late_days())
+
+
 def failed_plan() -> Change:
     """A model that cannot be parsed."""
     return Change(edited("models/staging/flights.sql", ("FROM raw.flights AS f\n", "FROM\n")))

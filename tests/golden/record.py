@@ -38,6 +38,9 @@ NOW = "2014-01-01T00:00:00Z"
 WITHOUT_SPARK: dict[str, Callable[[], Change]] = {
     "base_branch": pull_requests.small_change,
     "destructive_change": pull_requests.destructive_change,
+    "forward_only_reader": pull_requests.forward_only_reader,
+    "leaked_key": pull_requests.leaked_key_and_dropped_column,
+    "refused_plan": pull_requests.refused_plan,
     "failed_plan": pull_requests.failed_plan,
     "base_broken": pull_requests.base_broken,
     "no_changes": pull_requests.no_changes,

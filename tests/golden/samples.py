@@ -34,6 +34,26 @@ def small_change() -> str:
     return _reviewed("small_change").comment
 
 
+def small_go() -> str:
+    """A new column of a table that is built as a whole, and its unit tests: nobody is asked."""
+    return _reviewed("failing_audit").comment
+
+
+def forward_only_reader() -> str:
+    """Past numbers change, and one of two readers is forward-only: it keeps the old ones."""
+    return _reviewed("forward_only_reader").comment
+
+
+def leaked_key() -> str:
+    """A payment key in the configuration, and a column goes that a view reads."""
+    return _reviewed("leaked_key").comment
+
+
+def refused_plan() -> str:
+    """The key again, and SQLMesh refuses to drop a column of a forward-only model."""
+    return _reviewed("refused_plan").comment
+
+
 def base_branch() -> str:
     """The same pull request, reviewed without a state database."""
     return _reviewed("base_branch").comment
@@ -119,6 +139,10 @@ SAMPLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
         small_change,
+        small_go,
+        forward_only_reader,
+        leaked_key,
+        refused_plan,
         base_branch,
         destructive_change,
         wide_change,

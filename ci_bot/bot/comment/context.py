@@ -62,6 +62,8 @@ class CommentContext:
         marker: The hidden first line; none on a laptop and in step summaries of other activities.
         repository: `owner/name`; none outside of GitHub, and then nothing is linked.
         report_url: The artifact with the complete report.
+        rules_url: Where the pages of the rules are, for the version that runs; none where nobody
+            knows, and then no rule is linked.
         command: What a comment command starts with.
         options: The projects, as options of `ci-bot`; for commands to copy outside of GitHub.
         plan_options: Those of the plan, each after a blank.
@@ -85,6 +87,7 @@ class CommentContext:
     base_name: str | None = None
     run_url: str | None = None
     report_url: str | None = None
+    rules_url: str | None = None
     command: str = "/sqlmesh"
     options: str = "--project ."
     plan_options: str = ""

@@ -7,7 +7,7 @@ at most 40 models are drawn, and a model whose readers are not all drawn says ho
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ci_bot.bot.comment.text.markdown import SafeMarkdown, fence, one_line
@@ -27,11 +27,12 @@ _STYLES = {
     "metadata": "fill:#f3eefc,stroke:#8a63d2,color:#2a1650",
     "same": "fill:#f6f8fa,stroke:#afb8c1,color:#57606a",
 }
+_DASHED = "stroke-dasharray:5 4"
 LEGEND = {
     "added": "🟩 added",
     "direct": "🟧 modified",
     "indirect": "🟦 downstream",
-    "removed": "🟥 removed (dashed)",
+    "removed": "🟥 removed",
     "metadata": "🟪 metadata only",
     "same": "⬜ unchanged",
 }
@@ -50,12 +51,17 @@ class DrawnLineage:
 
 
 def draw(
-    lineage: Lineage, max_nodes: int = MAX_NODES, notes: Mapping[str, str] | None = None
+    lineage: Lineage,
+    max_nodes: int = MAX_NODES,
+    notes: Mapping[str, str] | None = None,
+    *,
+    dashed: Collection[str] = (),
 ) -> DrawnLineage | None:
     """The graph with at most `max_nodes` models; None where there is nothing to draw.
 
     Args:
         notes: What stands below a model's name, by model; untrusted text as the names are.
+        dashed: Models whose history stays as it is.
     """
     notes = notes or {}
     changes: dict[str, str] = {node.model: node.change or "same" for node in lineage.nodes}
@@ -80,9 +86,13 @@ def draw(
     ]
     used = [name for name in LEGEND if any(changes[model] == name for model in drawn)]
     styles = [f"  classDef {name} {_STYLES[name]}" for name in used]
+    kept = [ids[model] for model in drawn if model in dashed]
+    if kept:
+        styles += [f"  class {','.join(kept)} kept", f"  classDef kept {_DASHED}"]
+    words = [LEGEND[name] for name in used] + (["dashed: forward-only"] if kept else [])
     return DrawnLineage(
         text=fence("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
-        legend=SafeMarkdown(" · ".join(LEGEND[name] for name in used)),
+        legend=SafeMarkdown(" · ".join(words)),
         drawn=len(drawn),
         total=len(changes),
     )

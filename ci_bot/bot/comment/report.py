@@ -86,7 +86,7 @@ def review_parts(
     report: Report, context: CommentContext, budget: int | None
 ) -> tuple[dict[str, Any], list[Share]]:
     """Values and sections of a report."""
-    view = ReviewView(report, context)
+    view = ReviewView(report, context, complete=budget is None)
     values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
     return values, review_shares(view, complete=budget is None)
 

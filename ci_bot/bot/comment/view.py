@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 from ci_bot.bot.comment.column_impact import ImpactRow, impact_rows, reads_nothing
 from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.first_screen.build_table import BuildRow, build_rows
+from ci_bot.bot.comment.first_screen.findings import Findings
+from ci_bot.bot.comment.first_screen.headline import Headline, headline, owner_question
+from ci_bot.bot.comment.first_screen.picture import picture
+from ci_bot.bot.comment.first_screen.spelling import one_spelling
+from ci_bot.bot.comment.first_screen.totals import DisplayWork, display_work, largest_first
+from ci_bot.bot.comment.lineage import DrawnLineage
 from ci_bot.bot.comment.text import shell_commands, weights, words
 from ci_bot.bot.comment.text.advice import recommendations
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
-from ci_bot.contracts.documents.plan import SEVERITIES, Backfill, Change, Cost, Gap, Restatement
+from ci_bot.contracts.documents.plan import Backfill, Change, Cost, Gap, Restatement
 from ci_bot.contracts.documents.report import Report, Risk
-from ci_bot.contracts.documents.work import Work, tables_of, totals
+from ci_bot.contracts.documents.work import tables_of
 
-# Together they keep everything above the first collapsed section within 28 lines.
-TOP_RISKS = 5
 TOP_WORK = 5
-TOP_ROWS = 8
 FAILURE_LINES = 15
 
 _CHANGE_ORDER = {"removed": 0, "direct": 1, "added": 2, "indirect": 3, "metadata": 4}
@@ -35,46 +38,15 @@ _CATEGORY_ORDER = {
     "indirect_non_breaking": 5,
     "metadata": 6,
 }
-_SEVERITY_ORDER = {name: index for index, name in enumerate(SEVERITIES)}
-
-
-@dataclass(frozen=True)
-class DisplayWork(Work):
-    """Totals over a list of backfills, with what only a reader asks for."""
-
-    previews: int = 0
-    window: SafeMarkdown | None = None
-
-
-def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
-    """The totals of `backfill`."""
-    tables = tables_of(backfill)
-    covered = words.span([(item.start, item.end) for item in tables])
-    return DisplayWork(
-        **asdict(totals(backfill)),
-        previews=sum(item.preview for item in tables),
-        window=None if covered is None else SafeMarkdown(covered),
-    )
-
-
-def _largest_first(item: Backfill) -> tuple[bool, int, int, str]:
-    return item.action == "recreate_view", -item.intervals, -item.batches, item.model
-
-
-@dataclass(frozen=True)
-class TopRisk:
-    """The first risk of one rule and severity, and how many more like it there are."""
-
-    risk: Risk
-    more: int
 
 
 @dataclass(frozen=True)
 class ReviewView:
-    """What the review's templates and the terminal read."""
+    """What the review's templates read; `complete` is for files and terminals, without a limit."""
 
     report: Report
     context: CommentContext
+    complete: bool = False
 
     @cached_property
     def links(self) -> Links:
@@ -161,11 +133,63 @@ class ReviewView:
         return [change for change in (*self.own, *self.drift) if change.diff]
 
     @cached_property
+    def head(self) -> Headline:
+        """The sentence about this change."""
+        return headline(self.report, base_name=self.context.base_name)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Where each finding is told."""
+        models = {change.model for change in self.report.changes}
+        models |= {node.model for node in self.report.lineage.nodes}
+        models |= {risk.model for risk in self.report.risks if risk.model}
+        risks = [
+            risk.model_copy(update={"evidence": one_spelling(risk.evidence, models)})
+            for risk in self.report.risks
+        ]
+        return Findings(self.report.model_copy(update={"risks": risks}), self.head)
+
+    @property
     def risks(self) -> list[Risk]:
-        return sorted(
-            self.report.risks,
-            key=lambda risk: (_SEVERITY_ORDER[risk.severity], risk.rule, risk.model or ""),
-        )
+        """All findings, heaviest first."""
+        return self.findings.ordered
+
+    @cached_property
+    def asked(self) -> str:
+        """Who is asked whether the change of the data is meant; "" where nobody has to be."""
+        if not self.findings.told:
+            return ""
+        models = set(self.head.models)
+        owners = [c.owner for c in self.own if c.model in models and c.owner]
+        return owner_question(list(dict.fromkeys(owners)))
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be applied, to go on after a colon."""
+        text = self.report.not_appliable_because or ""
+        return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+    @property
+    def below_noun(self) -> str:
+        """What the findings of the first fold are."""
+        return "note" if self.report.decision == "go" else "more finding"
+
+    @property
+    def prod_fails(self) -> bool:
+        """Whether the plan for prod would fail, and no finding says so."""
+        plan = self.report.prod_plan
+        said = any(risk.rule == "R01-prod-plan-fails" for risk in self.report.risks)
+        return plan is not None and plan.would_fail and not said
+
+    @cached_property
+    def build(self) -> list[BuildRow]:
+        """What is built here, beside what prod builds after the merge."""
+        return [] if self.skips_backfill else build_rows(self.report)
+
+    @cached_property
+    def picture(self) -> DrawnLineage | None:
+        """What changes and what lies below it, where that is few models."""
+        return None if self.complete else picture(self.report)
 
     @property
     def set_aside(self) -> str:
@@ -184,30 +208,9 @@ class ReviewView:
         return weights.policy(self.report.policy)
 
     @cached_property
-    def severities(self) -> Counter[str]:
-        return Counter(risk.severity for risk in self.risks)
-
-    @cached_property
-    def top_risks(self) -> list[TopRisk]:
-        """One row per rule, at most five; anything below medium only counts."""
-        heavy = [r for r in self.risks if r.severity in ("blocker", "high", "medium")]
-        groups: dict[tuple[str, str], list[Risk]] = {}
-        for risk in heavy:
-            groups.setdefault((risk.severity, risk.rule), []).append(risk)
-        return [TopRisk(found[0], len(found) - 1) for found in groups.values()][:TOP_RISKS]
-
-    @cached_property
-    def other_risks(self) -> list[tuple[str, int]]:
-        """How many risks of each severity no row of the first table speaks of."""
-        rest = self.severities.copy()
-        for top in self.top_risks:
-            rest[top.risk.severity] -= 1 + top.more
-        return [(name, rest[name]) for name in SEVERITIES if rest[name]]
-
-    @cached_property
     def backfill(self) -> list[Backfill]:
         """The largest first: intervals, then whole tables, then views."""
-        return sorted(self.report.backfill, key=_largest_first)
+        return sorted(self.report.backfill, key=largest_first)
 
     @cached_property
     def reused(self) -> list[Backfill]:
@@ -219,7 +222,7 @@ class ReviewView:
 
     @property
     def top_work(self) -> list[Backfill]:
-        return tables_of(self.backfill)[: min(TOP_WORK, TOP_ROWS - len(self.top_risks))]
+        return tables_of(self.backfill)[:TOP_WORK]
 
     @cached_property
     def planned(self) -> DisplayWork:
@@ -254,7 +257,7 @@ class ReviewView:
     @cached_property
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
-        return sorted(plan.full_backfill, key=_largest_first) if plan else []
+        return sorted(plan.full_backfill, key=largest_first) if plan else []
 
     def later(self, item: Backfill) -> SafeMarkdown:
         """What a table of the environment is to prod after the merge."""

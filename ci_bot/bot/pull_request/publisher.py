@@ -131,10 +131,12 @@ class Publisher:
         current_head: str | None = None,
         **extra: Any,
     ) -> Published | None:
-        """Makes the comment show `phase`; None where no comment may be written."""
+        """Makes the comment show `phase`; None where no comment may or need be written."""
         if self.sticky is None or self.number is None:
             return None
         before = self.before()
+        if before is None and phase in self._unsaid:
+            return None
         context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
         marker = self._marker(phase, facts, before)
         rendered = render(replace(context, marker=marker), COMMENT_BYTES)
@@ -146,6 +148,11 @@ class Publisher:
         published = self.sticky.publish(rendered.text, current_head=current_head)
         self.comment_url = published.comment.url
         return published
+
+    @property
+    def _unsaid(self) -> tuple[Phase, ...]:
+        """The states that begin no comment, and only replace what one says that is there."""
+        return ("planning", "no_changes") if self.settings.inputs.comment == "changes" else ()
 
     def _marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
         runner = self.settings.runner
@@ -294,6 +301,7 @@ def template(settings: Settings, number: int | None, machine: Machine) -> Commen
         pr_number=number,
         run_url=runner.run_url,
         report_url=f"{runner.run_url}#artifacts" if runner.run_url else None,
+        rules_url=runner.rules_url,
         apply_workflow="apply.yml",
     )
 

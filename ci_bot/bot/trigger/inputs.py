@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
+from ci_bot import __version__
 from ci_bot.bot import values
 from ci_bot.bot.values import FailOn
 from ci_bot.contracts.environment import DEFAULT_PREFIX
@@ -21,6 +22,7 @@ from ci_bot.errors import BadInput
 Mode = Literal["auto", "review", "apply", "accept", "cleanup", "sweep"]
 MODES: tuple[Mode, ...] = ("auto", "review", "apply", "accept", "cleanup", "sweep")
 BaselineInput = Literal["auto", "state", "base-branch"]
+CommentInput = Literal["always", "changes"]
 ReclaimInput = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"
@@ -71,6 +73,7 @@ class Inputs:
     max_intervals: int | None = _input(None, values.whole_number(0))
     max_executor_hours: float | None = _input(None, values.number())
     diff_tolerance: float | None = _input(None, values.number(1.0))
+    comment: CommentInput = _input("always", values.one_of("always", "changes"))
     table_diff: bool = _input(True, values.flag)
     reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _input(20, values.whole_number(1))
@@ -99,6 +102,19 @@ class Runner:
     actor: str | None = None
     output: str | None = None
     step_summary: str | None = None
+    action_repository: str | None = None
+    action_ref: str | None = None
+
+    @property
+    def rules_url(self) -> str | None:
+        """The pages of the rules at the commit or tag of the action that runs.
+
+        None where the action is a directory of the checkout: then nobody says whose it is.
+        """
+        if not self.action_repository:
+            return None
+        ref = quote(self.action_ref or f"v{__version__}", safe="/")
+        return f"{self.server_url}/{self.action_repository}/blob/{ref}/docs/rules"
 
     @property
     def run_url(self) -> str | None:
@@ -186,6 +202,8 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> Runner:
         actor=environ.get("GITHUB_TRIGGERING_ACTOR") or environ.get("GITHUB_ACTOR") or None,
         output=environ.get("GITHUB_OUTPUT") or None,
         step_summary=environ.get("GITHUB_STEP_SUMMARY") or None,
+        action_repository=environ.get("GITHUB_ACTION_REPOSITORY") or None,
+        action_ref=environ.get("GITHUB_ACTION_REF") or None,
     )
     if missing:
         problems.append(

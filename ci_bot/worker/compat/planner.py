@@ -121,22 +121,33 @@ def selector_of(
     return expand
 
 
-def note_refused_models(builder: PlanBuilder) -> list[str]:
-    """A list that gets the model for which `build` refuses a destructive or additive change.
+@dataclass(frozen=True)
+class RefusedChange:
+    """A model whose table a plan would have to alter, and the statements that would do it."""
 
-    The exception does not name it, only the console is told.
+    model: str
+    statements: tuple[str, ...]
+
+
+def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
+    """A list that gets the change for which `build` refuses a destructive or additive change.
+
+    The exception names neither the model nor the columns, only the console is told.
     (`PlanBuilder._check_destructive_additive_changes`)
     """
-    refused: list[str] = []
+    refused: list[RefusedChange] = []
     told: Any = builder._console
 
     class Noting:
         def __getattr__(self, name: str) -> Any:
             return getattr(told, name)
 
-        def log_destructive_change(self, model: str, *args: Any, error: bool = True) -> None:
+        def log_destructive_change(
+            self, model: str, operations: Any, dialect: str, error: bool = True
+        ) -> None:
             if error:
-                refused.append(model)
+                told = tuple(operation.expression.sql(dialect) for operation in operations)
+                refused.append(RefusedChange(model, told))
 
         log_additive_change = log_destructive_change
 

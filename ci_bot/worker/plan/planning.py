@@ -171,7 +171,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
             preview_min_intervals=flags.preview_min_intervals or None,
         )
         compat.keep_model_caps(builder)
-        refused = compat.note_refused_models(builder)
+        refused = compat.note_refused_changes(builder)
         plan = builder.build()
     except NoChangesPlanError:
         return None

@@ -26,6 +26,7 @@ from ci_bot.worker.words.problems import sentence
 # Signs of SQLMesh's selector language; what has none of them is the name of one model.
 SELECTOR = frozenset("*?+^:@&|()!")
 _SHOWN = 5
+_SHOWN_STATEMENTS = 10
 # A fully qualified name in a sentence of SQLMesh's; it quotes some of them once more.
 _FQN = re.compile(r"""'?((?:"[^"'\n]+"\.)+"[^"'\n]+")'?""")
 
@@ -122,15 +123,19 @@ def _check_selection(context: Any, name: str, text: str) -> None:
         ) from error
 
 
-def refusal(error: PlanError, refused: Sequence[str], names: Names) -> PlanRefusedError:
-    """The same refusal, with the models that SQLMesh tells its console only."""
+def refusal(
+    error: PlanError, refused: Sequence[compat.RefusedChange], names: Names
+) -> PlanRefusedError:
+    """The same refusal, with the models and the statements that SQLMesh tells its console only."""
     named = [names.of(fqn) for fqn in _FQN.findall(str(error))]
     text = _FQN.sub(lambda found: f"`{names.of(found[1])}`", str(error))
     if not refused:
         return PlanRefusedError(text, named)
-    models = [names.of(name) for name in refused]
+    models = [names.of(change.model) for change in refused]
     allow = " `allow-destructive` permits it." if "destructive" in text else ""
-    return PlanRefusedError(f"{text.rstrip('.')}: {', '.join(models)}.{allow}", models)
+    statements = [statement for change in refused for statement in change.statements]
+    lines = "".join(f"\n  {statement}" for statement in statements[:_SHOWN_STATEMENTS])
+    return PlanRefusedError(f"{text.rstrip('.')}: {', '.join(models)}.{allow}{lines}", models)
 
 
 def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:

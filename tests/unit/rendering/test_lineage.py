@@ -47,7 +47,7 @@ def test_draw__colours_say_what_happened() -> None:
     assert "stroke-dasharray" in text
     drawn = draw(lineage)
     assert drawn is not None
-    assert "removed (dashed)" in drawn.legend
+    assert "removed" in drawn.legend
 
 
 def test_draw__stops_at_forty_models_and_counts_what_is_hidden() -> None:

@@ -247,14 +247,16 @@ def test_options__stand_in_comment_and_terminal_with_who_said_them() -> None:
 
     comment = render_review(report, make_context()).text
     assert (
-        "| **Options** | `skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), "
-        "`select-model: a'b \\| c` (input) |" in comment
+        "**Options of the plan:** `skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), "
+        "`select-model: a'b | c` (input)" in comment
     )
     assert "none, on purpose (`skip-backfill`): new tables stay empty" in comment
     shown = on_terminal(report, width=300)
     assert "skip-backfill: true (project's cicd_bot.skip_pr_backfill)" in shown
     assert "new tables stay empty" in shown
-    assert "**Options**" not in render_review(make_report(options=[]), make_context()).text
+    assert (
+        "**Options of the plan" not in render_review(make_report(options=[]), make_context()).text
+    )
 
 
 def test_options__of_any_number_are_one_line() -> None:

@@ -112,7 +112,7 @@ def test_carried__an_earlier_review_comes_back_whole() -> None:
     assert earlier.plan == PLAN
     assert earlier.text.startswith("## 🟡 Review")
     assert "**Next:**" not in earlier.text
-    assert "What an apply does" in earlier.text
+    assert "how to reproduce" in earlier.text
     assert_inert(earlier.text)
 
 
@@ -140,7 +140,7 @@ def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
     planned = render_review(report, make_context()).text
     again = render_planning(make_context(phase="planning"), review=Carried.of(planned, None)).text
     assert_inert(again.partition("\n")[2])
-    assert "What an apply does" in again
+    assert "how to reproduce" in again
 
 
 def test_carried__a_large_review_is_cut_between_its_sections() -> None:

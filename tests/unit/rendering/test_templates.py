@@ -23,6 +23,7 @@ PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()
 MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"} | {
     # `SafeMarkdown` of `data_words`; `finalize` would make a code span of anything else.
     *("heading", "sentence", "what_changed", "how", "told"),
+    *("here", "icon", "label", "legend"),
 }
 
 

@@ -61,14 +61,20 @@ def full_report(context: CommentContext) -> SafeMarkdown:
     return link(SafeMarkdown("the full report"), context.report_url)
 
 
-def row(name: str, *args: Any) -> Callable[[Any], str]:
-    """The macro `name` of the rows' template as a function of one item."""
+def row_of(name: str) -> Callable[..., str]:
+    """The macro `name` of the rows' template."""
     macro = getattr(environment().get_template("_rows.md.j2").module, name)
 
-    def rendered(item: Any) -> str:
-        return str(macro(item, *args)).strip("\n")
+    def rendered(*args: Any) -> str:
+        return str(macro(*args)).strip("\n")
 
     return rendered
+
+
+def row(name: str, *args: Any) -> Callable[[Any], str]:
+    """The macro `name` of the rows' template as a function of one item."""
+    macro = row_of(name)
+    return lambda item: macro(item, *args)
 
 
 def base_values(context: CommentContext, head: str | None = None) -> dict[str, Any]:

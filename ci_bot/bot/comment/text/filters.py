@@ -102,6 +102,7 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "action": _word_of(words.ACTIONS),
     "decision": _word_of(_DECISIONS),
     "severity": _word_of(_SEVERITIES),
+    "severity_icon": _word_of(words.SEVERITY_ICONS),
     "severity_word": _word_of({key: key for key in SEVERITIES}),
     "difference": _word_of(_DIFFERENCES),
     "confidence": _word_of(_CONFIDENCE),

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text.markdown import SafeMarkdown, cell, code, link
+from ci_bot.contracts.rules import RULES
 
 _SHORT_SHA = 7
 
@@ -19,6 +20,7 @@ class Links:
             f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
         )
         self._head = head
+        self._rules = context.rules_url
 
     def file(
         self, path: str | None, line: int | None = None, label: str | None = None
@@ -36,6 +38,11 @@ class Links:
         quoted = quote(path, safe="/", errors="replace")
         anchor = f"#L{line}" if line else ""
         return f"{self._root}/blob/{self._head}/{quoted}{anchor}"
+
+    def rule(self, id_: str) -> SafeMarkdown:
+        """A rule's id, linked to its page; the linter's rules have none."""
+        known = self._rules is not None and id_ in RULES
+        return link(cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
     def commit(self, sha: str | None) -> SafeMarkdown:
         """The short form of a commit, linked."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_bot.bot.comment.text.markdown import SafeMarkdown, cell, code, one_line
+from ci_bot.bot.comment.text.markdown import ELLIPSIS, SafeMarkdown, cell, clip, code, one_line
 
 # Latin letters only: right-to-left scripts would reorder our own text around them.
 _LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
@@ -29,12 +29,27 @@ _LIST_ITEM = re.compile(r"[-+]?\d{1,9}[.)]")
 
 def prose(text: str, limit: int | None = None) -> SafeMarkdown:
     """A sentence outside of tables, at most `limit` characters of its text."""
-    return _join(one_line(text, limit), in_table=False)
+    return _join(shortened(text, limit), in_table=False)
 
 
 def prose_cell(text: str, limit: int | None = None) -> SafeMarkdown:
     """A sentence in a table cell."""
-    return _join(one_line(text, limit), in_table=True)
+    return _join(shortened(text, limit), in_table=True)
+
+
+def shortened(text: str, limit: int | None = None) -> str:
+    """`text` on one line, of at most `limit` characters: whole words, and no half of a span."""
+    whole = one_line(text)
+    if limit is None or len(whole) <= limit:
+        return whole
+    kept = whole[: max(limit - 2, 0)]
+    if " " not in kept.strip():
+        return clip(whole, limit)
+    if not whole[len(kept)].isspace():
+        kept = kept[: kept.rindex(" ")]
+    if kept.count("`") % 2:
+        kept = kept[: kept.rindex("`")]
+    return f"{kept.rstrip(' ,;:(')} {ELLIPSIS}"
 
 
 def _join(text: str, *, in_table: bool) -> SafeMarkdown:

@@ -1,0 +1,119 @@
+"""What the environment builds now, beside what `prod` builds after the merge: by kind of work.
+
+A row for each kind and not for each model: a model's name alone is wider than a phone, and which
+models they are stands in the picture and below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ci_bot.bot.comment.first_screen.forward_only import forward_only_models
+from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.text.markdown import SafeMarkdown
+from ci_bot.contracts.documents.plan import Backfill, Cost
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.work import tables_of, totals
+
+_NOTHING = "–"
+_DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One kind of work. All words are ours; there are no names in it."""
+
+    label: SafeMarkdown
+    here: SafeMarkdown
+    later: SafeMarkdown
+
+
+def build_rows(report: Report) -> list[BuildRow]:
+    """The rows; empty where no table is built on either side."""
+    here = report.backfill
+    later = report.prod_plan.full_backfill if report.prod_plan else []
+    if not tables_of(here) and not tables_of(later):
+        return []
+    kept = forward_only_models(report)
+    rows = [
+        ("Incremental", _history(here, kept), _history(later, kept)),
+        ("Forward-only", _previews(here, kept), "history stays" if kept else ""),
+        ("Whole tables", _number(_whole(here, kept)), _number(_whole(later, kept))),
+        ("Views", _number(_views(here)), _number(_views(later))),
+        ("Executor time", _time(report.cost), _time(_prod_cost(report))),
+    ]
+    return [
+        BuildRow(*(SafeMarkdown(text or _NOTHING) for text in row))
+        for row in rows
+        if row[1] or row[2]
+    ]
+
+
+def _history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    return _intervals([item for item in _incremental(items) if item.model not in kept])
+
+
+def _previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    found = [item for item in tables_of(items) if item.model in kept]
+    return f"preview, {_intervals(found)}" if found else ""
+
+
+def _intervals(items: Sequence[Backfill]) -> str:
+    """ "365 days since 2013-01-01", "2 tables, 730 days since 2013-01-01", "3 tables"."""
+    if not items:
+        return ""
+    tables = "" if len(items) == 1 else f"{words.count(len(items), 'table')}, "
+    amount = words.count(sum(item.intervals for item in items), _unit(items))
+    starts = [item.start for item in items if item.start]
+    if starts and amount == "1 day":
+        return f"{amount} ({_day(starts[0])})"
+    since = f" since {_day(min(starts, key=words.moment))}" if starts else ""
+    return f"{tables}{amount}{since}"
+
+
+def _day(moment: str) -> str:
+    """A date that no narrow column breaks in two."""
+    return words.day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
+
+
+def _unit(items: Sequence[Backfill]) -> str:
+    """What an interval is, where that can be told from the windows."""
+    return "day" if all(map(_is_daily, items)) else "interval"
+
+
+def _is_daily(item: Backfill) -> bool:
+    if item.start is None or item.end is None:
+        return False
+    length = words.moment(item.end) - words.moment(item.start)
+    return length.total_seconds() == item.intervals * _DAY_SECONDS
+
+
+def _incremental(items: Iterable[Backfill]) -> list[Backfill]:
+    return [item for item in tables_of(items) if item.action == "incremental"]
+
+
+def _whole(items: Iterable[Backfill], kept: frozenset[str]) -> int:
+    tables = [item for item in tables_of(items) if item.model not in kept]
+    return sum(item.action != "incremental" for item in tables)
+
+
+def _views(items: Iterable[Backfill]) -> int:
+    return totals(items).views
+
+
+def _number(value: int) -> str:
+    return words.number(value) if value else ""
+
+
+def _prod_cost(report: Report) -> Cost | None:
+    return report.prod_plan.cost if report.prod_plan else None
+
+
+def _time(cost: Cost | None) -> str:
+    """The expected time in a few words; "" where nothing is known."""
+    if cost is None or cost.executor_hours_mid is None:
+        return ""
+    about = "at least" if cost.unknown else "about"
+    price = f", {about} {words.money(cost.price)}" if cost.price is not None else ""
+    return f"{about} {words.executor_time(cost.executor_hours_mid)}{price}"

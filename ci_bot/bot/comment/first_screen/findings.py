@@ -1,0 +1,135 @@
+"""Where each finding of a review is told: once, and in the place where it helps most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ci_bot.bot.comment.first_screen.fixes import Fix, fixes
+from ci_bot.bot.comment.first_screen.headline import Headline, Kind
+from ci_bot.contracts.documents.plan import SEVERITIES, Severity
+from ci_bot.contracts.documents.report import Report, Risk
+
+# More of them is a wall of text; the rest is one fold below.
+TOP_FIXES = 8
+TOP_POINTS = 3
+
+_NOT_CHECKED = "R10-not-checked"
+_WEIGHT = {name: index for index, name in enumerate(SEVERITIES)}
+_POINTS: dict[str, tuple[Severity, ...]] = {
+    "go": (),
+    "review": ("high", "medium"),
+    "no_go": ("high",),
+    "no_changes": ("high", "medium"),
+}
+# What the sentence at the top says already, of the models that it is about.
+_TOLD: dict[Kind, tuple[str, ...]] = {
+    "past": ("R06-breaking-rebuild",),
+    "loss": ("R04-model-removed", "R06-breaking-rebuild"),
+}
+# What the sentence and the table say of every change; no reader has to do anything about it.
+_FACTS = ("additive-change", "metadata-only")
+# The message of the base branch stands at the top, with what it means.
+BASE_BROKEN = "R01-base-broken"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A finding to look at, and how many more of the same rule and weight there are."""
+
+    risk: Risk
+    more: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings of one report, each in one place.
+
+    Attributes:
+        head: The sentence at the top.
+    """
+
+    report: Report
+    head: Headline
+
+    @cached_property
+    def ordered(self) -> list[Risk]:
+        """All of them, heaviest first."""
+
+        def weight(risk: Risk) -> tuple[int, str, str]:
+            return _WEIGHT[risk.severity], risk.rule, risk.model or ""
+
+        return sorted(self.report.risks, key=weight)
+
+    @cached_property
+    def fixes(self) -> list[Fix]:
+        """What blocks, one entry for each cause."""
+        return fixes([risk for risk in self.ordered if risk.severity == "blocker"], self.report)
+
+    @property
+    def top_fixes(self) -> list[Fix]:
+        return self.fixes[:TOP_FIXES]
+
+    @property
+    def tells_failure(self) -> bool:
+        """Whether one of the things to fix is why there is no plan."""
+        return any(fix.explains_failure for fix in self.top_fixes)
+
+    @property
+    def tells_hint(self) -> bool:
+        """Whether one of them says what the failure's hint says."""
+        hint = self.report.failure.hint if self.report.failure else None
+        return any(hint == risk.clears_when for fix in self.top_fixes for risk in fix.risks[:1])
+
+    @cached_property
+    def told(self) -> list[Risk]:
+        """Heavy findings that are what the sentence at the top says."""
+        rules = _TOLD.get(self.head.kind, ())
+        return [
+            risk
+            for risk in self.ordered
+            if risk.severity == "high"
+            and risk.rule in rules
+            and risk.model in self.head.models
+            and not risk.weighed
+        ]
+
+    @property
+    def told_rules(self) -> tuple[str, ...]:
+        """Their rules, for links."""
+        return tuple(dict.fromkeys(risk.rule for risk in self.told))
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """What to look at, one for each rule and weight."""
+        groups: dict[tuple[str, str], list[Risk]] = {}
+        for risk in self.ordered:
+            if risk.severity in _POINTS[self.report.decision] and self._is_open(risk):
+                groups.setdefault((risk.severity, risk.rule), []).append(risk)
+        return [Point(found[0], len(found) - 1) for found in groups.values()][:TOP_POINTS]
+
+    @cached_property
+    def below(self) -> list[Risk]:
+        """What neither the sentence nor the lists at the top tell."""
+        told = {id(point.risk) for point in self.points}
+        told |= {id(risk) for fix in self.top_fixes for risk in fix.told}
+        return [risk for risk in self.ordered if self._is_open(risk) and id(risk) not in told]
+
+    @cached_property
+    def not_checked(self) -> list[str]:
+        """What was not looked at, in a word or two each."""
+        found = [risk.subject or risk.evidence for risk in self.ordered if _is_gap(risk)]
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def _told(self) -> frozenset[int]:
+        return frozenset(map(id, self.told))
+
+    def _is_open(self, risk: Risk) -> bool:
+        fact = risk.rule in _FACTS and not risk.weighed and risk.severity in ("low", "info")
+        fact |= risk.rule == BASE_BROKEN and bool(self.report.base_failures)
+        return not (fact or _is_gap(risk) or id(risk) in self._told)
+
+
+def _is_gap(risk: Risk) -> bool:
+    return risk.rule == _NOT_CHECKED and risk.severity == "info"
