@@ -7,7 +7,6 @@ both loads, the plan, the rules, the answer, the decision.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
