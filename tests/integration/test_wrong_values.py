@@ -140,6 +140,8 @@ def test_engine__that_is_not_spark__is_told_before_anything_is_done(duck: Shop) 
         ran = ci_bot(*arguments, directory=duck.project)
         assert (ran.code, ran.out) == (2, ""), ran.err
         assert "gateway `duck` is duckdb" in told(ran)[0]
+        # Nobody has to have reviewed it, but whoever starts it should know.
+        assert ("without `--plan-id`" in ran.err) == (arguments is APPLY)
     assert not duck.state.exists(), "nothing was created"
 
 
