@@ -21,6 +21,7 @@ OF_A_WORKFLOW = {
     "environment-prefix": "`--environment` is the whole name",
     "pr-number": "`--environment pr_7`",
     "comment-id": "nobody comments",
+    "comment": "there is none",
     "override-reason": "an apply on a laptop is asked for by the person who may do it",
     "plan-id": "of an apply",
     "diff-tolerance": "of an apply",

@@ -17,6 +17,8 @@ RECORDED = (
     "destructive_change",
     "wide_change",
     "failed_plan",
+    "leaked_key",
+    "refused_plan",
     "base_broken",
     "no_changes",
 )
@@ -64,8 +66,13 @@ def test_short__of_a_failed_plan_keeps_the_way_out() -> None:
     text = " ".join(" ".join(line.split()) for line in shown(found))
     assert found.failure is not None
     assert found.failure.hint is not None
-    assert found.failure.message.splitlines()[0] in text
+    assert "There is no plan: the project does not load." in text
     assert found.failure.hint.replace("`", "") in text
+
+
+def test_short__of_a_failed_plan_says_that_a_key_has_leaked() -> None:
+    found = report("refused_plan")
+    assert any(line.startswith("  - blocker: hardcoded-secret in ") for line in shown(found))
 
 
 def test_short__names_the_weightiest_and_counts_the_rest() -> None:
@@ -73,9 +80,11 @@ def test_short__names_the_weightiest_and_counts_the_rest() -> None:
     risks += [make_risk("random", severity="high", model=f"a.n{n}") for n in range(3)]
     risks.append(make_risk("missing-column", severity="blocker", model="a.b"))
     lines = shown(make_report(decision="no_go", risks=risks))
-    assert lines[1].startswith("  - blocker: missing-column on a.b")
+    assert next(line for line in lines if line.startswith("  - ")).startswith(
+        "  - blocker: missing-column on a.b"
+    )
     assert any(line.startswith("  - high: random on a.n0 (+2)") for line in lines)
-    assert "  and 30 notes" in lines
+    assert "  and 30 more findings" in lines
     assert not any("ci-bot apply" in line for line in lines), "a No-Go has no next command"
 
 

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.first_screen.totals import DisplayWork
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.text import words
-from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line, visible_lines
-from ci_bot.bot.comment.view import DisplayWork, ReviewView, TopRisk
+from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line
+from ci_bot.bot.comment.view import ReviewView
 from ci_bot.bot.terminal.page import Page
 from ci_bot.bot.terminal.plain import plain
 from ci_bot.bot.terminal.report_text import to_markdown
 from ci_bot.bot.terminal.screen import Screen
 from ci_bot.contracts.documents.plan import Checks
-from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.report import Report, Risk
 
 MOST_LINES = 12
 # Beside these stand the heading, how many more there are, and at most five lines of facts.
 _REASONS = 4
+# Lines of the sentence, and of the hint where there is no plan.
+_SENTENCE, _HINT = 3, 2
+_HEAVY = ("blocker", "high", "medium")
 
 
 def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
     """The report in short, ending in a newline; only what is to be copied is wider."""
     view = ReviewView(report, context)
     markdown = to_markdown(report, context, COMMENT_BYTES)
-    title = next(line for line in markdown.splitlines() if line.startswith("## "))
+    title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
+    # Where nothing changes the comment is that line, with more of it below.
+    title = title.partition("<br>")[0]
     heading = plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
     below = [*(_facts(view, screen) if report.failure is None else []), *_next(view)]
     room = MOST_LINES - 1 - len(below)
@@ -33,33 +39,48 @@ def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
 
 
 def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
+    """The sentence about the change, its weightiest findings, and how many more there are."""
+    also = f" Also: {view.head.rest}." if view.head.rest else ""
+    page = Page(width=screen.width)
+    page.paragraph(f"{view.head.sentence}{also}")
+    said = _fitted(page, screen, _SENTENCE)
     failure = view.report.failure
-    if failure is not None:
-        hint = _listed([failure.hint], screen, room - 1) if failure.hint else []
-        said = [line.rstrip() for line in visible_lines(failure.message) if line.strip()]
-        return [*(clip(f"  {line}", screen.width) for line in said[: room - len(hint)]), *hint]
-    found = view.top_risks[:_REASONS]
-    hidden = len(view.risks) - sum(1 + item.more for item in found)
-    more = [f"  and {words.count(hidden, 'note')}"] if hidden else []
-    return [*_listed(map(_reason, found), screen, room - len(more)), *more]
+    hint = _listed([failure.hint], screen, _HINT) if failure and failure.hint else []
+    found = _heaviest(view.risks)[:_REASONS]
+    hidden = len(view.risks) - sum(len(group) for group in found)
+    more = [f"  and {words.count(hidden, 'more finding')}", *hint] if hidden else hint
+    reasons = _listed(map(_reason, found), screen, room - len(said) - len(more))
+    return [*said, *reasons, *more]
+
+
+def _heaviest(risks: Sequence[Risk]) -> list[list[Risk]]:
+    """The findings that weigh, grouped by rule and weight, heaviest first."""
+    groups: dict[tuple[str, str], list[Risk]] = {}
+    for risk in risks:
+        if risk.severity in _HEAVY:
+            groups.setdefault((risk.severity, risk.rule), []).append(risk)
+    return list(groups.values())
 
 
 def _listed(texts: Iterable[str], screen: Screen, room: int) -> list[str]:
-    """Wrapped sentences; those that do not fit in `room` lines end with a mark."""
     page = Page(width=screen.width)
     for text in texts:
         page.item(text)
-    lines = page.text().splitlines()
-    cut = len(lines) > room
-    return (
-        [*lines[: room - 1], clip(f"{lines[room - 1]} {ELLIPSIS}", screen.width)] if cut else lines
-    )
+    return _fitted(page, screen, room)
 
 
-def _reason(top: TopRisk) -> str:
-    risk = top.risk
+def _fitted(page: Page, screen: Screen, room: int) -> list[str]:
+    """The lines of a page; where there are more than `room` the last one ends with a mark."""
+    lines = page.text().strip("\n").splitlines()
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], clip(f"{lines[room - 1]} {ELLIPSIS}", screen.width)]
+
+
+def _reason(group: Sequence[Risk]) -> str:
+    risk = group[0]
     where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
-    more = f" (+{top.more})" if top.more else ""
+    more = f" (+{len(group) - 1})" if len(group) > 1 else ""
     return one_line(f"{risk.severity}: {risk.rule}{where}{more}: {risk.evidence}")
 
 
@@ -106,7 +127,7 @@ def _checks(checks: Checks) -> str:
 
 def _next(view: ReviewView) -> list[str]:
     report = view.report
-    rules = [item.risk.rule for item in view.top_risks] if report.failure is None else []
+    rules = [group[0].rule for group in _heaviest(view.risks)]
     why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
     if report.appliable and report.decision != "no_go":
         return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
