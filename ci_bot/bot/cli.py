@@ -107,6 +107,7 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     is_flag=True,
     help="Stay, and review again whenever a file of the project changes; Ctrl-C ends it.",
 )
+@option("--open", "open_report", is_flag=True, help="Show the report as a page in your browser.")
 def review(**options: Any) -> None:
     """Explain what the project would change in prod. Changes nothing.
 

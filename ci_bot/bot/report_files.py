@@ -14,17 +14,24 @@ from ci_bot.contracts.base import Contract
 from ci_bot.errors import BadInput, BotError
 
 Format = Literal["terminal", "markdown", "json"]
+# Called alike after a review and after an apply: an apply's page holds the review, too.
+PAGE = "report.html"
 
 
-def write_files(directory: Path, name: str, document: Contract, markdown: str) -> None:
+def write_files(
+    directory: Path, name: str, document: Contract, markdown: str, page: str | None = None
+) -> None:
     """Writes NAME.json and NAME.md, both complete, into `directory`, which is created.
+
+    Args:
+        page: The same as one HTML file, `report.html`; none where there is no such page.
 
     Raises:
         BotError: the directory cannot be written any more; see `check_output`.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for file, content in _files(name, document, markdown).items():
+        for file, content in _files(name, document, markdown, page).items():
             (directory / file).write_bytes(content)
     except OSError as error:
         raise _not_written(directory, error) from error
@@ -48,7 +55,12 @@ def check_output(directory: Path, *, option: str = "--output") -> None:
 
 
 def write_within(
-    workspace: Path, folder: str, name: str, document: Contract, markdown: str
+    workspace: Path,
+    folder: str,
+    name: str,
+    document: Contract,
+    markdown: str,
+    page: str | None = None,
 ) -> bytes:
     """The same into `folder` of a workspace whose content is not ours; returns the JSON.
 
@@ -60,7 +72,7 @@ def write_within(
     Raises:
         BotError: it cannot be written there.
     """
-    files = _files(name, document, markdown)
+    files = _files(name, document, markdown, page)
     try:
         owner = workspace.stat()
         with suppress(FileExistsError):
@@ -103,9 +115,12 @@ def _nearest(directory: Path) -> Path:
     return directory
 
 
-def _files(name: str, document: Contract, markdown: str) -> dict[str, bytes]:
+def _files(name: str, document: Contract, markdown: str, page: str | None) -> dict[str, bytes]:
     json_text = document.to_json(indent=2) + "\n"
-    return {f"{name}.json": json_text.encode("utf-8"), f"{name}.md": markdown.encode("utf-8")}
+    texts = {f"{name}.json": json_text, f"{name}.md": markdown}
+    if page is not None:
+        texts[PAGE] = page
+    return {file: text.encode("utf-8") for file, text in texts.items()}
 
 
 def _replace(place: int, file: str, content: bytes, owner: os.stat_result) -> None:

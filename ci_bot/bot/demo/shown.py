@@ -10,7 +10,9 @@ from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.demo.comment_page import comment_page
 from ci_bot.bot.report_files import write_files
 from ci_bot.bot.terminal.report_text import Document, to_markdown
+from ci_bot.bot.terminal.webpage_file import page_of
 from ci_bot.contracts.base import Timestamp
+from ci_bot.contracts.documents.report import Report
 
 ENVIRONMENT = "pr_7"
 _SERVER, _REPOSITORY = "https://github.com", "your-org/flights"
@@ -23,6 +25,7 @@ class Shown:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._comments: dict[str, str] = {}
+        self._review: Report | None = None
 
     def add(self, heading: str, name: str, document: Document, now: Timestamp) -> None:
         """Keeps a document as a pull request would show it, under a heading, and as files."""
@@ -36,10 +39,13 @@ class Shown:
             pr_number=7,
             base_name="main",
         )
-        write_files(self._directory, name, document, to_markdown(document, context))
+        if isinstance(document, Report):
+            self._review = document
+        page = page_of(document, context, self._review)
+        write_files(self._directory, name, document, to_markdown(document, context), page)
         self._comments[heading] = to_markdown(document, context, COMMENT_BYTES)
-        page = comment_page("Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}")
-        (self._directory / _PAGE).write_text(page, encoding="utf-8")
+        comments = comment_page("Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}")
+        (self._directory / _PAGE).write_text(comments, encoding="utf-8")
 
     def files(self) -> Iterator[str]:
         """What there is to open, a line each; nothing where nothing was shown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from ci_bot.bot.report_files import write_within
 from ci_bot.bot.runner.step_files import Outputs, StepSummary
 from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger.inputs import Settings
+from ci_bot.bot.webpage.page import render_page
 from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure, PlanId
+from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.contracts.documents.plan import Decision, Window
 from ci_bot.contracts.documents.report import Report
@@ -156,20 +158,10 @@ class Publisher:
 
     def _marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
         runner = self.settings.runner
-        history = list(before.history) if before else []
-        if before is not None and before.plan is not None and before.plan != facts.plan:
-            # This run's own "planning" repeats the facts of the plan before it, and not its time.
-            same = self._first is not None and self._first.plan == before.plan
-            made = self._first if same and self._first is not None else before
-            history.append(
-                PlanHistoryEntry(
-                    at=made.valid_at,
-                    head=made.head,
-                    plan=made.plan,
-                    decision=made.decision,
-                    run=str(made.run_id),
-                )
-            )
+        # This run's own "planning" repeats the facts of the plan before it, and not its time.
+        same = before and self._first and self._first.plan == before.plan
+        made = self._first if same else before
+        history = plans_before(made, facts.plan, before.history if before else ())
         return Marker(
             key=self.key,
             pr=self.number or 0,
@@ -204,12 +196,23 @@ class Publisher:
         markdown = render(context, None).text
         workspace = Path(self.settings.runner.workspace)
         try:
-            content = write_within(workspace, REPORT_DIRECTORY, name, document, markdown)
+            content = write_within(
+                workspace, REPORT_DIRECTORY, name, document, markdown, self._page(document, context)
+            )
         except BotError as error:
             self.warn("The report has no files", error)
             return None
         self.outputs.set("report-path", REPORT_DIRECTORY)
         return hashlib.sha256(content).hexdigest()
+
+    def _page(self, document: Contract, context: CommentContext) -> str | None:
+        """The document as a page; an apply's has the review that it built, a cleanup none."""
+        applied = document if isinstance(document, ApplyDocument) else None
+        report = document if isinstance(document, Report) else self.own_review
+        if applied is None and not isinstance(document, Report):
+            return None
+        history = plans_before(self._first, report.plan_id if report else None)
+        return render_page(report, context, applied=applied, history=history)
 
     def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""
@@ -278,6 +281,34 @@ class Publisher:
             self.warn("The comment could not be updated", error)
             return False
         return published is not None and published.action != "superseded"
+
+
+def plans_before(
+    marker: Marker | None,
+    plan: PlanId | None,
+    history: Sequence[PlanHistoryEntry] | None = None,
+) -> list[PlanHistoryEntry]:
+    """The earlier plans of a pull request, the oldest first.
+
+    Args:
+        marker: What an earlier run wrote.
+        plan: The plan of now, which is no earlier one.
+        history: What came before `marker`; else it says so itself.
+    """
+    if marker is None:
+        return list(history or ())
+    found = list(marker.history if history is None else history)
+    if marker.plan is not None and marker.plan != plan:
+        found.append(
+            PlanHistoryEntry(
+                at=marker.valid_at,
+                head=marker.head,
+                plan=marker.plan,
+                decision=marker.decision,
+                run=str(marker.run_id),
+            )
+        )
+    return found
 
 
 def project_key(settings: Settings) -> str:

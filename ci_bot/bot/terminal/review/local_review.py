@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 
 from ci_bot.bot.comment.text import shell_commands
 from ci_bot.bot.decision import Limits, review_exit_code
@@ -13,7 +14,9 @@ from ci_bot.bot.terminal.review.local_commits import local_commits
 from ci_bot.bot.terminal.review.short_text import short_text
 from ci_bot.bot.terminal.review.watching import watch
 from ci_bot.bot.terminal.screen import screen_of
+from ci_bot.bot.terminal.webpage_file import open_page
 from ci_bot.bot.values import FailOn
+from ci_bot.bot.webpage.page import render_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.bot.worker_calls.review.review_options import ReviewOptions
@@ -47,6 +50,7 @@ class LocalReview:
     form: Format = "terminal"
     short: bool = False
     watch: bool = False
+    open_report: bool = False
 
 
 def review_locally(machine: Machine, asked: LocalReview) -> int:
@@ -66,7 +70,9 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
     check_files(machine, asked.output)
     if asked.watch:
         places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
-        return watch(machine, places, lambda: _review_once(machine, asked))
+        # One page is opened, however often a file changes.
+        rounds = chain([asked], repeat(replace(asked, open_report=False)))
+        return watch(machine, places, lambda: _review_once(machine, next(rounds)))
     return _review_once(machine, asked)
 
 
@@ -106,9 +112,12 @@ def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> Revi
 
 def _show(machine: Machine, client: WorkerClient, report: Report, asked: LocalReview) -> None:
     given = shell_commands.flags(asked.flags, asked.start, asked.end)
-    if not asked.short:
-        show(machine, client, "report", report, asked.output, asked.form, given)
-        return
     context = context_of(machine, client, report.environment, given)
-    print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)
-    write(machine, "report", report, context, asked.output)
+    if asked.short:
+        print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)
+        write(machine, "report", report, context, asked.output)
+    else:
+        show(machine, client, "report", report, asked.output, asked.form, given)
+    if asked.open_report:
+        output = machine.directory / asked.output if asked.output else None
+        open_page(render_page(report, context), output, machine)

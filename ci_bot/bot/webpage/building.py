@@ -1,0 +1,230 @@
+"""What is built where: in the environment now, and in prod after the merge, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.text.window import short_window
+from ci_bot.bot.webpage import cells
+from ci_bot.bot.webpage.cells import Part
+from ci_bot.bot.webpage.findings import Sources
+from ci_bot.contracts.documents.plan import Backfill, ProdPlan
+from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.work import totals
+
+Span = tuple[str | None, str | None]
+_NOTE = (
+    "One strip for each table, all on the same time axis, from {axis}. The first lane is `prod` "
+    "today, as far as the report knows it, the second `{env}`, the third what `prod` builds after "
+    "the merge."
+)
+
+
+def building_section(sources: Sources) -> list[Part]:
+    """A row for each table and view that either plan builds."""
+    report, env = sources.report, sources.report.environment
+    rows, axis = _rows(sources)
+    window = report.short_window
+    parts = [
+        *cells.prose(
+            work_sentence(report.backfill, f"`{env}` builds"),
+            work_sentence(report.prod_plan.full_backfill, "`prod` builds after the merge")
+            if report.prod_plan
+            else None,
+            short_window(window, env, report.options) if window else None,
+        ),
+        *cells.table(
+            [
+                ("Model", "name"),
+                ("Kind", "text"),
+                (f"In {env}", "value"),
+                ("Batches", "number"),
+                ("In prod after the merge", "value"),
+                ("Intervals", "strip"),
+                ("What prod does with it", "text"),
+                ("Table", "text"),
+            ],
+            rows,
+            note=_NOTE.format(axis=words.window(*axis), env=env) if axis[0] else "",
+            key="building",
+        ),
+        *cells.table(
+            [("Model", "name"), ("Range", "text"), ("Clears the data of", "names")],
+            [
+                [sources.model(r.model), words.window(r.start, r.end), r.environments]
+                for r in report.restatements
+            ],
+            title="Restatements",
+            key="restatements",
+        ),
+        *cells.table(
+            [("When", "text"), ("Change", "text"), ("Statement", "text")],
+            [[s.when, s.change, _quoted(s.sql)] for s in report.statements],
+            title="Statements around the environment",
+            key="statements",
+        ),
+        *(_prod(report.prod_plan, sources) if report.prod_plan else []),
+    ]
+    return cells.section("building", "What is built, and where", parts, len(rows), short="Work")
+
+
+def work_sentence(items: Iterable[Backfill], who: str) -> str:
+    """ "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view"."""
+    work = totals(items)
+    views = words.count(work.views, "view")
+    if not work.tables:
+        return f"{who} no table{f', {views}' if work.views else ''}."
+    tables = f"{words.count(work.tables, 'table')}, {words.count(work.intervals, 'interval')}"
+    more = f"; {views}" if work.views else ""
+    return f"{who} {tables} in {words.count(work.batches, 'batch')}{more}."
+
+
+def _rows(sources: Sources) -> tuple[list[list[Any]], Span]:
+    report = sources.report
+    plan = report.prod_plan
+    here = {item.model: item for item in report.backfill}
+    later = {item.model: item for item in plan.full_backfill} if plan else {}
+    left = {item.model: item for item in plan.backfill} if plan else {}
+    lacks = [*plan.gaps, *plan.lost] if plan else []
+    spans: list[Span] = [(item.start, item.end) for item in (*here.values(), *later.values())]
+    axis = _covering([*spans, *((gap.start, gap.end) for gap in lacks)])
+    added = {change.model for change in report.changes if change.change == "added"}
+    rows = []
+    for model in sorted(
+        here.keys() | later.keys(), key=lambda m: _weight(here.get(m), later.get(m))
+    ):
+        mine, prods = here.get(model), later.get(model)
+        one = mine or prods
+        if one is None:
+            continue
+        rows.append(
+            [
+                sources.model(model, "preview" if mine and mine.preview else ""),
+                words.KINDS.get(one.kind, one.kind),
+                _amount(mine),
+                mine.batches if mine else None,
+                _amount(prods) if plan else cells.value("not planned", None),
+                {
+                    "axis": _moments(axis),
+                    "new": model in added,
+                    "pr": _lane(mine),
+                    "prod": _lane(prods),
+                    "left": _lane(left.get(model)),
+                    "gaps": [
+                        _moments((g.start, g.end))
+                        for g in (plan.gaps if plan else [])
+                        if g.model == model
+                    ],
+                    "lost": [
+                        _moments((g.start, g.end))
+                        for g in (plan.lost if plan else [])
+                        if g.model == model
+                    ],
+                    "says": _says(mine, prods, report),
+                },
+                _later(mine, left.get(model), prods),
+                f"`{one.table}`",
+            ]
+        )
+    return rows, axis
+
+
+def _weight(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, str]:
+    one = later or here
+    if one is None:
+        return True, 0, ""
+    most = max(item.intervals for item in (here, later) if item)
+    return one.action == "recreate_view", -most, one.model
+
+
+def _amount(item: Backfill | None) -> list[str | float | None]:
+    if item is None:
+        return cells.value("nothing", 0)
+    if item.action == "recreate_view":
+        return cells.value("the view", 0)
+    if item.action == "full_refresh":
+        return cells.value("the whole table", item.intervals)
+    if item.action == "seed":
+        return cells.value("the seed file", item.intervals)
+    window = words.window(item.start, item.end)
+    return cells.value(f"{words.count(item.intervals, 'interval')}, {window}", item.intervals)
+
+
+def _lane(item: Backfill | None) -> list[Any] | None:
+    return [item.action, *_moments((item.start, item.end))] if item else None
+
+
+def _moments(span: Span) -> list[int | None]:
+    """Both ends as seconds since 1970."""
+    return [None if end is None else int(words.moment(end).timestamp()) for end in span]
+
+
+def _covering(spans: Iterable[Span]) -> Span:
+    found = list(spans)
+    starts = [start for start, _ in found if start]
+    ends = [end for _, end in found if end]
+    if not starts or not ends:
+        return None, None
+    return min(starts, key=words.moment), max(ends, key=words.moment)
+
+
+def _says(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
+    """What the strip shows, for readers who cannot see it."""
+    later = f"; prod after the merge: {_amount(prods)[0]}" if report.prod_plan else ""
+    return f"{report.environment}: {_amount(mine)[0]}{later}"
+
+
+def _later(mine: Backfill | None, left: Backfill | None, prods: Backfill | None) -> str:
+    """What a table of the environment is to prod after the merge."""
+    if mine is None:
+        return "builds it" if prods else "–"
+    if mine.preview:
+        return "builds it again" if prods else "never reads it: a preview"
+    if not mine.reused_in_prod:
+        return "builds it again"
+    more = left.intervals if left else 0
+    return f"reuses it, builds {words.number(more)} more" if more else "reuses it"
+
+
+def _prod(plan: ProdPlan, sources: Sources) -> list[Part]:
+    altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
+    return [
+        *cells.prose(
+            f"The plan for `prod` would fail: {plan.failure or 'SQLMesh says no more.'}"
+            if plan.would_fail
+            else None,
+            f"Altered in place, because the change is forward-only: {', '.join(altered)}."
+            if altered
+            else None,
+        ),
+        *cells.table(
+            [("Model", "name"), ("Range", "text"), ("What", "text")],
+            [
+                *(
+                    [
+                        sources.model(g.model),
+                        words.window(g.start, g.end),
+                        "lost: prod holds it, and the rebuilt table will not",
+                    ]
+                    for g in plan.lost
+                ),
+                *(
+                    [
+                        sources.model(g.model),
+                        words.window(g.start, g.end),
+                        "a gap in the history of prod",
+                    ]
+                    for g in plan.gaps
+                ),
+            ],
+            title="History that prod loses or lacks",
+            key="gaps",
+        ),
+    ]
+
+
+def _quoted(sql: str) -> str:
+    """A statement as code; one with a backtick of its own stays as it is."""
+    return sql if "`" in sql else f"`{sql}`"

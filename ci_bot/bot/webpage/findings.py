@@ -1,0 +1,149 @@
+"""What rules found: on what, how heavy it is, who is asked, and what clears it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.text import weights
+from ci_bot.bot.comment.text.links import Links
+from ci_bot.bot.webpage import cells
+from ci_bot.bot.webpage.cells import Part
+from ci_bot.contracts.documents.plan import SEVERITIES
+from ci_bot.contracts.documents.report import Report, Risk
+from ci_bot.contracts.rules import RULES, page, rule
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A report, and what only the bot knows of it."""
+
+    report: Report
+    context: CommentContext
+
+    @cached_property
+    def links(self) -> Links:
+        return Links(self.context, self.report.head_sha)
+
+    @cached_property
+    def paths(self) -> dict[str, str]:
+        """The file of each changed model that has one."""
+        return {c.model: c.path for c in self.report.changes if c.path}
+
+    def model(self, model: str, note: str = "") -> list[str | None]:
+        """A cell with a model, linked to its file at the reviewed commit."""
+        return cells.name(model, self.links.file_url(self.paths.get(model)), note)
+
+    def commit_url(self, sha: str | None) -> str | None:
+        """Where GitHub shows a commit."""
+        return f"{self._root}/commit/{sha}" if self._root and sha else None
+
+    def run_url(self, run: str | None) -> str | None:
+        """Where GitHub shows a workflow's run, by its id with or without the attempt."""
+        number = (run or "").partition(".")[0]
+        return f"{self._root}/actions/runs/{number}" if self._root and number.isdigit() else None
+
+    @property
+    def _root(self) -> str | None:
+        context = self.context
+        repository = context.repository
+        return f"{context.server_url.rstrip('/')}/{repository}" if repository else None
+
+    @cached_property
+    def owners(self) -> dict[str, str]:
+        """Who is asked about a model: by the policy or CODEOWNERS, else its own `owner`."""
+        found = {c.model: c.owner for c in self.report.changes if c.owner}
+        for item in self.report.owners:
+            names = ", ".join(f"@{name}" for name in (*item.logins, *item.teams))
+            found[item.model] = names or found.get(item.model, "")
+        return found
+
+
+def is_gap(risk: Risk) -> bool:
+    """Whether it only says that something was not looked at, and weighs nothing."""
+    looked = risk.rule in RULES and rule(risk.rule).scope == "evidence"
+    return looked and risk.severity == "info"
+
+
+def findings_section(sources: Sources) -> list[Part]:
+    """The findings that count, those that do not, and the pages of their rules."""
+    report = sources.report
+    counted = [risk for risk in by_weight(report.risks) if not is_gap(risk)]
+    aside = by_weight(report.set_aside)
+    policy = weights.policy(report.policy)
+    lighter = report.policy.not_loosened_because if report.policy else None
+    parts = [
+        *cells.table(
+            [
+                ("Severity", "chip"),
+                ("Rule", "rule"),
+                ("Where", "name"),
+                ("What", "text"),
+                ("Clears when", "text"),
+                ("Owner", "text"),
+            ],
+            [
+                [*_first(risk, sources), _what(risk), risk.clears_when, _owner(risk, sources)]
+                for risk in counted
+            ],
+            key="findings",
+        ),
+        *cells.table(
+            [
+                ("Severity", "chip"),
+                ("Rule", "rule"),
+                ("Where", "name"),
+                ("What", "text"),
+                ("Why it does not count", "text"),
+            ],
+            [[*_first(risk, sources), risk.evidence, weights.weighed(risk)] for risk in aside],
+            title="Findings that do not count, and why",
+            key="aside",
+        ),
+        *cells.prose(
+            policy,
+            f"The policy makes nothing lighter here. {lighter}" if lighter else None,
+        ),
+    ]
+    if not counted:
+        parts = [*cells.prose("No rule found a problem."), *parts]
+    return cells.section("findings", "Findings", parts, len(counted))
+
+
+def by_weight(risks: Iterable[Risk]) -> list[Risk]:
+    """The heaviest first."""
+    return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
+
+
+def _first(risk: Risk, sources: Sources) -> list[object]:
+    url = sources.links.file_url(risk.path, risk.line)
+    severity = cells.chip(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
+    return [severity, risk.rule, cells.name(where(risk), url, _place(risk) if risk.model else "")]
+
+
+def where(risk: Risk) -> str:
+    """The model, else the file and line, else the plan as a whole."""
+    return risk.model or _place(risk) or "the plan"
+
+
+def _place(risk: Risk) -> str:
+    return f"{risk.path}:{risk.line}" if risk.path and risk.line else risk.path or ""
+
+
+def _what(risk: Risk) -> str:
+    weighed = weights.weighed(risk)
+    return f"{risk.evidence} {weighed}" if weighed else risk.evidence
+
+
+def _owner(risk: Risk, sources: Sources) -> str:
+    return sources.owners.get(risk.model or "", "")
+
+
+def rules_section(risks: Sequence[Risk]) -> list[Part]:
+    """The pages of the rules that have found something, so that a reader needs no network."""
+    names = sorted({risk.rule for risk in risks if risk.rule in RULES})
+    pages = [[name, rule(name).title, page(name)] for name in names]
+    parts = [{"type": "rules", "pages": pages}] if pages else []
+    return cells.section("rules", "Rules", parts, len(pages))

@@ -1,0 +1,187 @@
+"""Puts the page together: one file, which asks for nothing and lets nothing but itself run.
+
+Three things keep what a project says from being run. The page's own policy allows the scripts and
+styles that stand in it by their hashes, and nothing else at all. What comes from documents is in
+a block of JSON that no browser executes; the scripts write it as text, never as markup. And the
+little that the template prints is escaped by Jinja.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from jinja2 import FunctionLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup, escape
+
+from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.text.markdown import reveal
+from ci_bot.bot.resources import resource
+from ci_bot.bot.webpage.building import building_section
+from ci_bot.bot.webpage.cost import cost_section
+from ci_bot.bot.webpage.evidence import built_section, data_section
+from ci_bot.bot.webpage.findings import Sources, findings_section, rules_section
+from ci_bot.bot.webpage.head import head_of
+from ci_bot.bot.webpage.models import diffs_section, lineage_section, models_section
+from ci_bot.bot.webpage.story import checks_section, details_section, history_section
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.comment import PlanHistoryEntry
+from ci_bot.contracts.documents.report import Report
+
+TEMPLATE = "report.html.j2"
+# In the order in which they are read: others' parts first, each with its licence at its top.
+SCRIPTS = (
+    "vendor/panzoom.js",
+    "vendor/diff.js",
+    "parts.js",
+    "tables.js",
+    "drawings.js",
+    "lineage.js",
+    "diffs.js",
+    "page.js",
+)
+STYLES = ("report.css",)
+_CODE = re.compile(r"`([^`]+)`")
+_HARMLESS = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+def render_page(
+    report: Report | None,
+    context: CommentContext,
+    *,
+    applied: ApplyDocument | None = None,
+    history: Sequence[PlanHistoryEntry] = (),
+) -> str:
+    """The page of a review, of an apply, or of an apply with the review that it built.
+
+    Args:
+        report: Without secrets, as all documents that come here.
+        history: The earlier plans of the pull request, the oldest first.
+
+    Raises:
+        ValueError: there is neither a report nor an apply.
+    """
+    styles = [_source(name) for name in STYLES]
+    scripts = [_source(name) for name in SCRIPTS]
+    return (
+        _environment()
+        .get_template(TEMPLATE)
+        .render(
+            head=head_of(report, context, applied),
+            data=Markup(embedded(sections(report, context, applied, history))),  # noqa: S704 - no `<`
+            styles=[Markup(text) for text in styles],  # noqa: S704 - our own files
+            scripts=[Markup(text) for text in scripts],  # noqa: S704 - our own files
+            policy=policy(scripts, styles),
+        )
+    )
+
+
+def sections(
+    report: Report | None,
+    context: CommentContext,
+    applied: ApplyDocument | None,
+    history: Sequence[PlanHistoryEntry],
+) -> list[dict[str, Any]]:
+    """What the scripts draw, in the order of the page."""
+    after = [*data_section(applied), *built_section(applied)] if applied else []
+    if report is None:
+        return [*after, *cost_section(None, applied)]
+    sources = Sources(report, context)
+    return [
+        *after,
+        *findings_section(sources),
+        *lineage_section(sources),
+        *models_section(sources),
+        *diffs_section(sources),
+        *building_section(sources),
+        *cost_section(report, applied),
+        *checks_section(sources),
+        *history_section(sources, history),
+        *details_section(sources),
+        *rules_section([*report.risks, *report.set_aside]),
+    ]
+
+
+def embedded(data: Any) -> str:
+    """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
+    text = json.dumps(_revealed(data), ensure_ascii=False, separators=(",", ":"))
+    return text.translate(_HARMLESS)
+
+
+def _revealed(data: Any) -> Any:
+    if isinstance(data, str):
+        return reveal(data, keep="\n\t")
+    if isinstance(data, dict):
+        return {key: _revealed(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_revealed(item) for item in data]
+    return data
+
+
+def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """The page's Content-Security-Policy: these scripts and styles, and no other load."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {' '.join(_hash(text) for text in scripts)}",
+            f"style-src {' '.join(_hash(text) for text in styles)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def webpage_directory() -> Traversable:
+    """Where this installation's scripts and styles of the page are."""
+    return resource("templates") / "webpage"
+
+
+@cache
+def _source(name: str) -> str:
+    return (webpage_directory() / name).read_text("utf-8")
+
+
+def _load(name: str) -> str | None:
+    source = webpage_directory() / name
+    return source.read_text("utf-8") if source.is_file() else None
+
+
+def prose(text: str) -> Markup:
+    """A sentence in HTML, what stands between backticks as code."""
+    shown = reveal(text, keep="\n")
+    parts = _CODE.split(shown)
+    pieces = [
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    ]
+    return Markup("").join(pieces)
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    created = SandboxedEnvironment(
+        loader=FunctionLoader(_load),
+        undefined=StrictUndefined,
+        autoescape=True,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    created.filters["prose"] = prose
+    return created
