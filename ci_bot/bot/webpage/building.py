@@ -8,13 +8,13 @@ from typing import Any
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.text.window import short_window
 from ci_bot.bot.webpage import cells
-from ci_bot.bot.webpage.cells import Part
-from ci_bot.bot.webpage.findings import Sources
+from ci_bot.bot.webpage.cells import PageItem
+from ci_bot.bot.webpage.findings import Reviewed
 from ci_bot.contracts.documents.plan import Backfill, ProdPlan
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 
-Span = tuple[str | None, str | None]
+Bounds = tuple[str | None, str | None]
 _NOTE = (
     "One strip for each table, all on the same time axis, from {axis}. The first lane is `prod` "
     "today, as far as the report knows it, the second `{env}`, the third what `prod` builds after "
@@ -22,7 +22,7 @@ _NOTE = (
 )
 
 
-def building_section(sources: Sources) -> list[Part]:
+def building_section(sources: Reviewed) -> list[PageItem]:
     """A row for each table and view that either plan builds."""
     report, env = sources.report, sources.report.environment
     rows, axis = _rows(sources)
@@ -81,14 +81,14 @@ def work_sentence(items: Iterable[Backfill], who: str) -> str:
     return f"{who} {tables} in {words.count(work.batches, 'batch')}{more}."
 
 
-def _rows(sources: Sources) -> tuple[list[list[Any]], Span]:
+def _rows(sources: Reviewed) -> tuple[list[list[Any]], Bounds]:
     report = sources.report
     plan = report.prod_plan
     here = {item.model: item for item in report.backfill}
     later = {item.model: item for item in plan.full_backfill} if plan else {}
     left = {item.model: item for item in plan.backfill} if plan else {}
     lacks = [*plan.gaps, *plan.lost] if plan else []
-    spans: list[Span] = [(item.start, item.end) for item in (*here.values(), *later.values())]
+    spans: list[Bounds] = [(item.start, item.end) for item in (*here.values(), *later.values())]
     axis = _covering([*spans, *((gap.start, gap.end) for gap in lacks)])
     added = {change.model for change in report.changes if change.change == "added"}
     rows = []
@@ -156,12 +156,12 @@ def _lane(item: Backfill | None) -> list[Any] | None:
     return [item.action, *_moments((item.start, item.end))] if item else None
 
 
-def _moments(span: Span) -> list[int | None]:
+def _moments(span: Bounds) -> list[int | None]:
     """Both ends as seconds since 1970."""
     return [None if end is None else int(words.moment(end).timestamp()) for end in span]
 
 
-def _covering(spans: Iterable[Span]) -> Span:
+def _covering(spans: Iterable[Bounds]) -> Bounds:
     found = list(spans)
     starts = [start for start, _ in found if start]
     ends = [end for _, end in found if end]
@@ -188,7 +188,7 @@ def _later(mine: Backfill | None, left: Backfill | None, prods: Backfill | None)
     return f"reuses it, builds {words.number(more)} more" if more else "reuses it"
 
 
-def _prod(plan: ProdPlan, sources: Sources) -> list[Part]:
+def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
     altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
     return [
         *cells.prose(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 # name: a model, with the address of its file. value: a text, and the number that it is sorted by.
 Kind = Literal["text", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"]
-Part = dict[str, Any]
+PageItem = dict[str, Any]
 
 
 def name(text: str, url: str | None = None, note: str = "") -> list[str | None]:
@@ -43,7 +43,7 @@ def table(
     title: str = "",
     note: str = "",
     key: str = "",
-) -> list[Part]:
+) -> list[PageItem]:
     """A table to sort and search, as a list of one part; no part where it has no rows."""
     if not rows:
         return []
@@ -60,20 +60,20 @@ def table(
     ]
 
 
-def prose(*texts: str | None, title: str = "") -> list[Part]:
+def prose(*texts: str | None, title: str = "") -> list[PageItem]:
     """Sentences, one below the other; no part where there is none."""
     said = [text for text in texts if text]
     return [{"type": "prose", "title": title, "texts": said}] if said else []
 
 
-def code(text: str, title: str = "") -> list[Part]:
+def code(text: str, title: str = "") -> list[PageItem]:
     """Lines as they are."""
     return [{"type": "code", "title": title, "text": text}] if text else []
 
 
 def section(
-    id_: str, title: str, parts: Sequence[Part], count: int | None = None, *, short: str = ""
-) -> list[Part]:
+    id_: str, title: str, parts: Sequence[PageItem], count: int | None = None, *, short: str = ""
+) -> list[PageItem]:
     """A section as a list of one; none where it has no parts.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.webpage import cells
-from ci_bot.bot.webpage.cells import Part
+from ci_bot.bot.webpage.cells import PageItem
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.report import Report
 
 
-def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[Part]:
+def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[PageItem]:
     """A bar for each figure, all on one scale."""
     estimates: list[tuple[str, Cost]] = []
     if report is not None and report.plan_id is not None:

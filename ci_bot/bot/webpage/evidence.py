@@ -7,7 +7,7 @@ from typing import Any
 from ci_bot.bot.comment.outcome_view import ApplyView, DiffView, differences
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.webpage import cells
-from ci_bot.bot.webpage.cells import Part
+from ci_bot.bot.webpage.cells import PageItem
 from ci_bot.contracts.documents.apply import AppliedModel, ApplyDocument, ModelAudit
 
 _STATES = {
@@ -19,7 +19,7 @@ _STATES = {
 _COLUMNS_SHOWN = 12
 
 
-def data_section(document: ApplyDocument) -> list[Part]:
+def data_section(document: ApplyDocument) -> list[PageItem]:
     """The data diff against prod: aggregates only."""
     view = ApplyView(document)
     missing = document.evidence_missing
@@ -98,7 +98,7 @@ def _compared(diff: DiffView) -> str:
     return f"{'a window' if diff.window else 'the whole table'}, {keys}"
 
 
-def built_section(document: ApplyDocument) -> list[Part]:
+def built_section(document: ApplyDocument) -> list[PageItem]:
     """What was built, with its audits, and how long each model took."""
     view = ApplyView(document)
     models = sorted(document.models, key=lambda m: (-m.seconds, m.model))

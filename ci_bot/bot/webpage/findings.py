@@ -10,14 +10,14 @@ from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text import weights
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.webpage import cells
-from ci_bot.bot.webpage.cells import Part
+from ci_bot.bot.webpage.cells import PageItem
 from ci_bot.contracts.documents.plan import SEVERITIES
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.rules import RULES, page, rule
 
 
 @dataclass(frozen=True)
-class Sources:
+class Reviewed:
     """A report, and what only the bot knows of it."""
 
     report: Report
@@ -67,7 +67,7 @@ def is_gap(risk: Risk) -> bool:
     return looked and risk.severity == "info"
 
 
-def findings_section(sources: Sources) -> list[Part]:
+def findings_section(sources: Reviewed) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
     counted = [risk for risk in by_weight(report.risks) if not is_gap(risk)]
@@ -117,7 +117,7 @@ def by_weight(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
-def _first(risk: Risk, sources: Sources) -> list[object]:
+def _first(risk: Risk, sources: Reviewed) -> list[object]:
     url = sources.links.file_url(risk.path, risk.line)
     severity = cells.chip(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
     return [severity, risk.rule, cells.name(where(risk), url, _place(risk) if risk.model else "")]
@@ -137,11 +137,11 @@ def _what(risk: Risk) -> str:
     return f"{risk.evidence} {weighed}" if weighed else risk.evidence
 
 
-def _owner(risk: Risk, sources: Sources) -> str:
+def _owner(risk: Risk, sources: Reviewed) -> str:
     return sources.owners.get(risk.model or "", "")
 
 
-def rules_section(risks: Sequence[Risk]) -> list[Part]:
+def rules_section(risks: Sequence[Risk]) -> list[PageItem]:
     """The pages of the rules that have found something, so that a reader needs no network."""
     names = sorted({risk.rule for risk in risks if risk.rule in RULES})
     pages = [[name, rule(name).title, page(name)] for name in names]

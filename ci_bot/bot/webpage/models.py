@@ -7,8 +7,8 @@ from collections import Counter
 from ci_bot.bot.comment.column_impact import lineage_notes
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.webpage import cells
-from ci_bot.bot.webpage.cells import Part
-from ci_bot.bot.webpage.findings import Sources
+from ci_bot.bot.webpage.cells import PageItem
+from ci_bot.bot.webpage.findings import Reviewed
 from ci_bot.bot.webpage.graph import place
 from ci_bot.contracts.documents.plan import Change, ColumnChange
 from ci_bot.contracts.lineage.impact import ChangedPart, Impact
@@ -21,7 +21,7 @@ def ranked(changes: list[Change]) -> list[Change]:
     return sorted(changes, key=lambda c: (c.from_base, _ORDER.index(c.change), c.model))
 
 
-def models_section(sources: Sources) -> list[Part]:
+def models_section(sources: Reviewed) -> list[PageItem]:
     """All changed models in one table."""
     changes = ranked(sources.report.changes)
     reached = _reached(sources.report.impact)
@@ -79,7 +79,7 @@ def _reached(impact: Impact) -> dict[str, list[str]]:
     return {model: list(models) for model, models in found.items()}
 
 
-def _impact(sources: Sources) -> list[Part]:
+def _impact(sources: Reviewed) -> list[PageItem]:
     impact = sources.report.impact
     more = impact.more_changed
     return cells.table(
@@ -115,7 +115,7 @@ def _depending(part: ChangedPart) -> list[str]:
     return [*found, *([f"and {part.more_models} more"] if part.more_models else [])]
 
 
-def lineage_section(sources: Sources) -> list[Part]:
+def lineage_section(sources: Reviewed) -> list[PageItem]:
     """The changed models and their readers, each with its place in the picture."""
     report = sources.report
     names = [node.model for node in report.lineage.nodes]
@@ -156,7 +156,7 @@ def lineage_section(sources: Sources) -> list[Part]:
     return cells.section("lineage", "Lineage", [part], len(names))
 
 
-def diffs_section(sources: Sources) -> list[Part]:
+def diffs_section(sources: Reviewed) -> list[PageItem]:
     """The diffs of the definitions, to be read side by side."""
     diffs = [
         [

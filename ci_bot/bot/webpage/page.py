@@ -27,7 +27,7 @@ from ci_bot.bot.resources import resource
 from ci_bot.bot.webpage.building import building_section
 from ci_bot.bot.webpage.cost import cost_section
 from ci_bot.bot.webpage.evidence import built_section, data_section
-from ci_bot.bot.webpage.findings import Sources, findings_section, rules_section
+from ci_bot.bot.webpage.findings import Reviewed, findings_section, rules_section
 from ci_bot.bot.webpage.head import head_of
 from ci_bot.bot.webpage.models import diffs_section, lineage_section, models_section
 from ci_bot.bot.webpage.story import checks_section, details_section, history_section
@@ -95,7 +95,7 @@ def sections(
     after = [*data_section(applied), *built_section(applied)] if applied else []
     if report is None:
         return [*after, *cost_section(None, applied)]
-    sources = Sources(report, context)
+    sources = Reviewed(report, context)
     return [
         *after,
         *findings_section(sources),

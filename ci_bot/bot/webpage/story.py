@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ci_bot.bot.comment.text import shell_commands, words
 from ci_bot.bot.comment.text.options import options_sentence
 from ci_bot.bot.webpage import cells
-from ci_bot.bot.webpage.cells import Part
-from ci_bot.bot.webpage.findings import Sources, is_gap
+from ci_bot.bot.webpage.cells import PageItem
+from ci_bot.bot.webpage.findings import Reviewed, is_gap
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.comment import PlanHistoryEntry
 from ci_bot.contracts.documents.plan import Checks, Finding, LintCheck, TestsCheck
@@ -45,7 +45,7 @@ def lint_words(check: LintCheck) -> tuple[str, str]:
     }[check.status]
 
 
-def checks_section(sources: Sources) -> list[Part]:
+def checks_section(sources: Reviewed) -> list[PageItem]:
     """Each check with its result; what was not looked at; what tests and linter said."""
     report = sources.report
     checks = report.checks
@@ -105,13 +105,13 @@ def _chip(result: str) -> list[str | int]:
     return cells.chip(key, label, [*_RESULTS].index(result))
 
 
-def _lint(finding: Finding, sources: Sources) -> list[object]:
+def _lint(finding: Finding, sources: Reviewed) -> list[object]:
     url = sources.links.file_url(finding.path, finding.line)
     where = cells.name(finding.model or finding.path or "the project", url)
     return [cells.chip(finding.severity, finding.severity), finding.rule, where, finding.evidence]
 
 
-def history_section(sources: Sources, history: Sequence[PlanHistoryEntry]) -> list[Part]:
+def history_section(sources: Reviewed, history: Sequence[PlanHistoryEntry]) -> list[PageItem]:
     """The decisions on this pull request, the oldest first; the last one is this report's."""
     if not history:
         return []
@@ -154,7 +154,7 @@ def _word(decision: str | None) -> str:
     return found.popitem()[1] if found else "no decision"
 
 
-def details_section(sources: Sources) -> list[Part]:
+def details_section(sources: Reviewed) -> list[PageItem]:
     """Stages, options, notes, versions, and how to make this report again."""
     report = sources.report
     stages = [[f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)]
