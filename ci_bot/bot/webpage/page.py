@@ -49,9 +49,8 @@ SCRIPTS = (
 )
 STYLES = ("report.css",)
 _CODE = re.compile(r"`([^`]+)`")
-_HARMLESS = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
+# They would end the element or a line of a script, and stand in JSON only inside of texts.
+_HARMFUL = ("<", ">", "&", "\u2028", "\u2029")
 
 
 def render_page(
@@ -114,12 +113,15 @@ def sections(
 def embedded(data: Any) -> str:
     """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
     text = json.dumps(_revealed(data), ensure_ascii=False, separators=(",", ":"))
-    return text.translate(_HARMLESS)
+    for char in _HARMFUL:
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
 
 
 def _revealed(data: Any) -> Any:
     if isinstance(data, str):
-        return reveal(data, keep="\n\t")
+        # Line by line, because a line that is plain costs nothing.
+        return "\n".join(reveal(line, keep="\t") for line in data.split("\n"))
     if isinstance(data, dict):
         return {key: _revealed(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
