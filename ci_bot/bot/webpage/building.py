@@ -14,7 +14,7 @@ from ci_bot.contracts.documents.plan import Backfill, ProdPlan
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 
-Bounds = tuple[str | None, str | None]
+Extent = tuple[str | None, str | None]
 _NOTE = (
     "One strip for each table, all on the same time axis, from {axis}. The first lane is `prod` "
     "today, as far as the report knows it, the second `{env}`, the third what `prod` builds after "
@@ -81,14 +81,14 @@ def work_sentence(items: Iterable[Backfill], who: str) -> str:
     return f"{who} {tables} in {words.count(work.batches, 'batch')}{more}."
 
 
-def _rows(sources: Reviewed) -> tuple[list[list[Any]], Bounds]:
+def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
     report = sources.report
     plan = report.prod_plan
     here = {item.model: item for item in report.backfill}
     later = {item.model: item for item in plan.full_backfill} if plan else {}
     left = {item.model: item for item in plan.backfill} if plan else {}
     lacks = [*plan.gaps, *plan.lost] if plan else []
-    spans: list[Bounds] = [(item.start, item.end) for item in (*here.values(), *later.values())]
+    spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
     axis = _covering([*spans, *((gap.start, gap.end) for gap in lacks)])
     added = {change.model for change in report.changes if change.change == "added"}
     rows = []
@@ -156,12 +156,12 @@ def _lane(item: Backfill | None) -> list[Any] | None:
     return [item.action, *_moments((item.start, item.end))] if item else None
 
 
-def _moments(span: Bounds) -> list[int | None]:
+def _moments(span: Extent) -> list[int | None]:
     """Both ends as seconds since 1970."""
     return [None if end is None else int(words.moment(end).timestamp()) for end in span]
 
 
-def _covering(spans: Iterable[Bounds]) -> Bounds:
+def _covering(spans: Iterable[Extent]) -> Extent:
     found = list(spans)
     starts = [start for start, _ in found if start]
     ends = [end for _, end in found if end]
