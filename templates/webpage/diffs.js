@@ -67,22 +67,26 @@
     );
   };
 
-  const table = (text) =>
-    el(
+  const table = (text) => {
+    const rows = sides(text);
+    const added = rows.every((row) => row !== null && row[0] === null);
+    const removed = rows.every((row) => row !== null && row[2] === null);
+    return el(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Before and after" },
       el(
         "table",
-        { class: "sides" },
+        { class: added ? "sides added" : removed ? "sides removed" : "sides" },
         el(
           "tbody",
           {},
-          ...sides(text).map((row) =>
+          ...rows.map((row) =>
             row === null ? el("tr", {}, el("td", { class: "hunk", colspan: "4" }, "⋯")) : cells(row),
           ),
         ),
       ),
     );
+  };
 
   const one = ([model, change, text, url], opened) => {
     const lines = text.split("\n");

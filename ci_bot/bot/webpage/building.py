@@ -47,13 +47,13 @@ def building_section(sources: Reviewed) -> list[PageItem]:
                 ("Table", "text"),
             ],
             rows,
-            note=_NOTE.format(axis=words.window(*axis), env=env) if axis[0] else "",
+            note=_NOTE.format(axis=cells.window(*axis), env=env) if axis[0] else "",
             key="building",
         ),
         *cells.table(
             [("Model", "name"), ("Range", "text"), ("Clears the data of", "names")],
             [
-                [sources.model(r.model), words.window(r.start, r.end), r.environments]
+                [sources.model(r.model), cells.window(r.start, r.end), r.environments]
                 for r in report.restatements
             ],
             title="Restatements",
@@ -148,7 +148,7 @@ def _amount(item: Backfill | None) -> list[str | float | None]:
         return cells.value("the whole table", item.intervals)
     if item.action == "seed":
         return cells.value("the seed file", item.intervals)
-    window = words.window(item.start, item.end)
+    window = cells.window(item.start, item.end)
     return cells.value(f"{words.count(item.intervals, 'interval')}, {window}", item.intervals)
 
 
@@ -205,7 +205,7 @@ def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
                 *(
                     [
                         sources.model(g.model),
-                        words.window(g.start, g.end),
+                        cells.window(g.start, g.end),
                         "lost: prod holds it, and the rebuilt table will not",
                     ]
                     for g in plan.lost
@@ -213,7 +213,7 @@ def _prod(plan: ProdPlan, sources: Reviewed) -> list[PageItem]:
                 *(
                     [
                         sources.model(g.model),
-                        words.window(g.start, g.end),
+                        cells.window(g.start, g.end),
                         "a gap in the history of prod",
                     ]
                     for g in plan.gaps

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from ci_bot.bot.comment.text import words
+
 # name: a model, with the address of its file. value: a text, and the number that it is sorted by.
 Kind = Literal["text", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"]
 PageItem = dict[str, Any]
@@ -22,6 +24,11 @@ def name(text: str, url: str | None = None, note: str = "") -> list[str | None]:
 def value(text: str, number: float | None) -> list[str | float | None]:
     """A cell of kind `value`: unknown is None, and stands below everything that is known."""
     return [text, number]
+
+
+def window(start: str | None, end: str | None) -> str:
+    """A range of time in words; the page breaks its lines itself."""
+    return words.window(start, end).replace("\u00a0", " ")
 
 
 def chip(key: str, label: str, rank: int = 0) -> list[str | int]:

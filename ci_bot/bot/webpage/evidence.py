@@ -35,7 +35,6 @@ def data_section(document: ApplyDocument) -> list[PageItem]:
                 ("New", "number"),
                 ("Columns that differ, and their equal part", "bars"),
                 ("Schema", "text"),
-                ("Compared", "text"),
             ],
             [_row(diff) for diff in view.compared],
             key="data",
@@ -65,7 +64,7 @@ def _row(diff: DiffView) -> list[Any]:
     if len(unequal) > _COLUMNS_SHOWN:
         columns.append(cells.bar(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
     return [
-        cells.name(diff.model),
+        cells.name(diff.model, None, _compared(diff)),
         cells.chip(*_STATES[diff.state]),
         rows,
         [cells.bar("", equal, _share(equal), "match")],
@@ -73,7 +72,6 @@ def _row(diff: DiffView) -> list[Any]:
         diff.only_pr,
         columns,
         _schema(diff),
-        _compared(diff),
     ]
 
 
@@ -92,7 +90,7 @@ def _schema(diff: DiffView) -> str:
 
 
 def _compared(diff: DiffView) -> str:
-    keys = f"by {', '.join(f'`{key}`' for key in diff.keys)}" if diff.keys else "without keys"
+    keys = f"by {', '.join(diff.keys)}" if diff.keys else "without keys"
     if diff.coverage:
         return f"{diff.coverage[0]:,} of {words.count(diff.coverage[1], 'day')}, {keys}"
     return f"{'a window' if diff.window else 'the whole table'}, {keys}"
@@ -153,7 +151,7 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
 
 def _applied(model: AppliedModel, slowest: float) -> list[Any]:
     return [
-        cells.name(model.model, None, f"`{model.table}`"),
+        cells.name(model.model, None, model.table),
         model.intervals if model.action != "recreate_view" else None,
         model.batches if model.action != "recreate_view" else None,
         model.rows,
