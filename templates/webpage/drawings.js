@@ -85,6 +85,7 @@
 
   /** Bars below each other, each a share of the width; one that is not known is hatched. */
   Page.bars = (bars) => {
+    if (!bars.length) return "";
     const made = el("div", { class: "bars" });
     for (const [label, share, text, tone] of bars) {
       const known = typeof share === "number";

@@ -1,7 +1,8 @@
 "use strict";
 // Tables to sort and search. Only some rows are drawn at first, so that thousands cost nothing.
 {
-  const FIRST = 25;
+  // On a phone a row is half a screen high.
+  const FIRST = innerWidth < 760 ? 10 : 25;
   const MORE = 500;
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const { el, prose, link } = Page;
