@@ -149,12 +149,15 @@
       mover.pan(width / 2 / scale - x, height / 2 / scale - y, { force: true });
     };
     const fit = () => look(smallest(), left + wide / 2, top + tall / 2);
+    // What is asked for; what is drawn follows with the browser's next picture.
     const zoom = (factor) => {
       const [width, height] = size();
-      const [x, y] = [width / 2 / view.scale - view.x, height / 2 / view.scale - view.y];
-      look(Math.min(3, Math.max(smallest() * 0.8, view.scale * factor)), x, y);
+      const [scale, pan] = [mover.getScale(), mover.getPan()];
+      const [x, y] = [width / 2 / scale - pan.x, height / 2 / scale - pan.y];
+      look(Math.min(3, Math.max(smallest() * 0.8, scale * factor)), x, y);
     };
-    const show = (index) => look(Math.max(view.scale, 0.9), nodes[index][2], nodes[index][3]);
+    const show = (index) => look(Math.max(mover.getScale(), 0.9), nodes[index][2], nodes[index][3]);
+    const move = (x, y) => mover.pan(x / mover.getScale(), y / mover.getScale(), { relative: true });
 
     const panel = el("div", { class: "panel", "aria-live": "polite", hidden: true });
     const list = (label, indexes) =>
@@ -254,10 +257,10 @@
       "=": () => zoom(1.5),
       "-": () => zoom(1 / 1.5),
       0: fit,
-      ArrowLeft: () => mover.pan(60 / view.scale, 0, { relative: true }),
-      ArrowRight: () => mover.pan(-60 / view.scale, 0, { relative: true }),
-      ArrowUp: () => mover.pan(0, 60 / view.scale, { relative: true }),
-      ArrowDown: () => mover.pan(0, -60 / view.scale, { relative: true }),
+      ArrowLeft: () => move(60, 0),
+      ArrowRight: () => move(-60, 0),
+      ArrowUp: () => move(0, 60),
+      ArrowDown: () => move(0, -60),
     };
     canvas.addEventListener("keydown", (event) => {
       const action = event.ctrlKey || event.metaKey ? null : keys[event.key];
@@ -299,7 +302,10 @@
       }
       begin();
       // It goes to its own start once this is done.
-      setTimeout(fit);
+      setTimeout(() => {
+        fit();
+        canvas.dataset.ready = "";
+      });
     }).observe(canvas);
     return made;
   };

@@ -30,6 +30,12 @@ REPORTS = (
     "base_broken",
     "no_changes",
 )
+# The lineage has found its size; a page without one is ready at once.
+_READY = """new Promise(done => {
+  const lineage = document.querySelector('svg.lineage');
+  const look = () => (!lineage || 'ready' in lineage.dataset ? done() : setTimeout(look, 10));
+  look();
+})"""
 # Nothing here takes half a second; the machine may be slow.
 SECONDS = 15
 
@@ -53,6 +59,7 @@ def shown(tab: Tab, folder: Path, text: str) -> Tab:
     file = folder / "report.html"
     file.write_text(text, encoding="utf-8")
     tab.open(file)
+    tab.ask(_READY)
     return tab
 
 
@@ -189,7 +196,6 @@ def test_search__narrows_tables_diffs_and_lineage(tab: Tab, tmp_path: Path) -> N
 def test_lineage__is_zoomed_moved_and_shown_whole(tab: Tab, tmp_path: Path) -> None:
     shown(tab, tmp_path, render_page(large(1_000, 100), CONTEXT))
     world = "document.querySelector('svg.lineage > g').getAttribute('transform')"
-    tab.ask("new Promise(done => setTimeout(done, 100))")
     whole = tab.ask(world)
     assert texts(tab, ".node") == [], "a thousand names are no help"
     for _ in range(6):

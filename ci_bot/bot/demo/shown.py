@@ -44,7 +44,9 @@ class Shown:
         page = page_of(document, context, self._review)
         write_files(self._directory, name, document, to_markdown(document, context), page)
         self._comments[heading] = to_markdown(document, context, COMMENT_BYTES)
-        comments = comment_page("Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}")
+        comments = comment_page(
+            "Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}"
+        )
         (self._directory / _PAGE).write_text(comments, encoding="utf-8")
 
     def files(self) -> Iterator[str]:

@@ -1,0 +1,140 @@
+"""Who gets the page: each review and apply, in the action and on a laptop; and how it is opened."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ci_bot.bot.pull_request import apply, cleanup, review
+from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher
+from ci_bot.bot.terminal.webpage_file import open_page, page_of
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.inputs import Inputs, Settings
+from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.report import Report
+from tests.factories import make_cleanup, make_context, make_marker
+from tests.golden.record import read
+from tests.golden.samples import report as recorded
+from tests.publishing import NOON, RUNNER, Memory, machine_at, publisher_of
+from tests.unit.webpage.test_page import Seen
+
+NUMBER = 142
+
+
+@pytest.fixture
+def github() -> Memory:
+    return Memory()
+
+
+@pytest.fixture
+def publisher(github: Memory, tmp_path: Path) -> Publisher:
+    return of_a_run(github, tmp_path)
+
+
+def of_a_run(github: Memory, workspace: Path) -> Publisher:
+    settings = Settings(inputs=Inputs(), runner=replace(RUNNER, workspace=str(workspace)))
+    return publisher_of(github, settings=settings)
+
+
+def publish(report: Report, publisher: Publisher) -> None:
+    activity = job.Review(
+        number=NUMBER,
+        head_sha=report.head_sha,
+        base_sha=report.base_sha,
+        merge_sha=report.merge_sha,
+    )
+    review.publish(report, activity, publisher.settings, publisher)
+
+
+def files(workspace: Path) -> list[str]:
+    return sorted(path.name for path in (workspace / REPORT_DIRECTORY).iterdir())
+
+
+def sections(workspace: Path) -> dict[str, dict[str, Any]]:
+    text = (workspace / REPORT_DIRECTORY / "report.html").read_text("utf-8")
+    return {section["id"]: section for section in Seen(text).data()}
+
+
+def test_review__leaves_its_page_beside_the_document(publisher: Publisher, tmp_path: Path) -> None:
+    report = recorded("small_change")
+    publish(report, publisher)
+    assert files(tmp_path) == ["report.html", "report.json", "report.md"]
+    found = sections(tmp_path)
+    written = json.loads((tmp_path / REPORT_DIRECTORY / "report.json").read_text("utf-8"))
+    assert found["models"]["count"] == len(written["changes"])
+    assert "history" not in found, "it is the first plan"
+
+
+def test_review__of_another_plan__shows_the_decisions_before_it(
+    github: Memory, tmp_path: Path
+) -> None:
+    publish(recorded("small_change"), of_a_run(github, tmp_path))
+    publish(recorded("destructive_change"), of_a_run(github, tmp_path))
+    steps = sections(tmp_path)["history"]["parts"][0]["steps"]
+    assert [step[0] for step in steps] == ["review", "no_go"]
+
+
+def test_apply__replaces_the_page_by_one_with_the_review(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    own = recorded("small_change")
+    marker = make_marker(plan=own.plan_id)
+    apply.take_over(own, marker, publisher)
+    apply.publish(cast(ApplyDocument, read("applied")), publisher, marker)
+    assert files(tmp_path) == [
+        *("apply.json", "apply.md"),
+        *("report.html", "report.json", "report.md"),
+    ]
+    assert list(sections(tmp_path))[:3] == ["data", "built", "findings"]
+
+
+def test_cleanup__has_no_page(publisher: Publisher, tmp_path: Path) -> None:
+    cleanup.publish(make_cleanup(), publisher)
+    assert files(tmp_path) == ["cleanup.json", "cleanup.md"]
+
+
+def test_page_of__on_a_laptop() -> None:
+    context = make_context()
+    document = cast(ApplyDocument, read("applied"))
+    alone = page_of(document, context)
+    reviewed = page_of(document, context, recorded("small_change"))
+    assert alone is not None
+    assert reviewed is not None
+    assert "findings" not in {section["id"] for section in Seen(alone).data()}
+    assert "findings" in {section["id"] for section in Seen(reviewed).data()}
+    assert page_of(make_cleanup(), context) is None
+
+
+@pytest.mark.parametrize("works", [True, False])
+@pytest.mark.parametrize("written", [True, False])
+def test_open_page__says_where_it_is(tmp_path: Path, works: bool, written: bool) -> None:
+    asked: list[str] = []
+
+    def opener(address: str) -> bool:
+        asked.append(address)
+        return works
+
+    log = io.StringIO()
+    machine = replace(machine_at(NOON), log=log, temporary=tmp_path)
+    output = tmp_path / "with space" if written else None
+    if output:
+        output.mkdir()
+        (output / "report.html").write_text("page")
+    file = open_page("page", output, machine, opener)
+    assert file.read_text("utf-8") == "page"
+    assert asked == [file.as_uri()]
+    assert asked[0] in log.getvalue()
+    assert ("No browser" in log.getvalue()) != works
+    assert file.is_relative_to(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def nothing_else(tmp_path: Path) -> Iterator[None]:
+    yield
+    assert not list(tmp_path.rglob("*.part"))
