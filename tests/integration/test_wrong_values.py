@@ -248,7 +248,7 @@ def test_traceback__of_a_model_that_does_not_load__is_for_those_who_ask(
     line = (*verbose, *REVIEW) if before_the_command else (*REVIEW, *verbose)
     ran = ci_bot(*line, directory=duck.project)
     assert ran.code == 1
-    assert "Plan failed at load" in ran.out
+    assert "There is no plan: the project does not load." in ran.out
     assert "models/revenue.sql" in ran.out
     assert ("Traceback (most recent call last)" in ran.err) == bool(verbose)
     assert "Traceback" not in ran.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +17,7 @@ TOP_POINTS = 3
 
 _NOT_CHECKED = "R10-not-checked"
 _WEIGHT = {name: index for index, name in enumerate(SEVERITIES)}
+_HEAVY: tuple[Severity, ...] = ("blocker", "high", "medium")
 _POINTS: dict[str, tuple[Severity, ...]] = {
     "go": (),
     "review": ("high", "medium"),
@@ -102,11 +104,14 @@ class Findings:
     @cached_property
     def points(self) -> list[Point]:
         """What to look at, one for each rule and weight."""
-        groups: dict[tuple[str, str], list[Risk]] = {}
-        for risk in self.ordered:
-            if risk.severity in _POINTS[self.report.decision] and self._is_open(risk):
-                groups.setdefault((risk.severity, risk.rule), []).append(risk)
-        return [Point(found[0], len(found) - 1) for found in groups.values()][:TOP_POINTS]
+        weights = _POINTS[self.report.decision]
+        found = [risk for risk in self.ordered if risk.severity in weights and self._is_open(risk)]
+        return _grouped(found)[:TOP_POINTS]
+
+    @cached_property
+    def by_rule(self) -> list[Point]:
+        """All that weighs medium or more, one for each rule and weight."""
+        return _grouped([risk for risk in self.ordered if risk.severity in _HEAVY])
 
     @cached_property
     def below(self) -> list[Risk]:
@@ -129,6 +134,13 @@ class Findings:
         fact = risk.rule in _FACTS and not risk.weighed and risk.severity in ("low", "info")
         fact |= risk.rule == BASE_BROKEN and bool(self.report.base_failures)
         return not (fact or _is_gap(risk) or id(risk) in self._told)
+
+
+def _grouped(risks: Sequence[Risk]) -> list[Point]:
+    groups: dict[tuple[str, str], list[Risk]] = {}
+    for risk in risks:
+        groups.setdefault((risk.severity, risk.rule), []).append(risk)
+    return [Point(found[0], len(found) - 1) for found in groups.values()]
 
 
 def _is_gap(risk: Risk) -> bool:
