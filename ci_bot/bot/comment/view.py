@@ -170,6 +170,17 @@ class ReviewView:
         return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
     @property
+    def unexplained(self) -> str:
+        """Why a person has to look, where neither the sentence nor a finding at the top says so.
+
+        The bot itself may ask for one, as it does for a report that a fork's own run has made.
+        """
+        found, report = self.findings, self.report
+        if report.decision not in ("review", "no_go") or report.base_failures or not report.reasons:
+            return ""
+        return "" if found.fixes or found.told or found.points else report.reasons[0]
+
+    @property
     def below_noun(self) -> str:
         """What the findings of the first fold are."""
         return "note" if self.report.decision == "go" else "more finding"

@@ -105,8 +105,9 @@ def decide(risks: Sequence[Risk], facts: ReviewFacts | Report) -> tuple[Decision
             return "no_changes", ["It changes no file that SQLMesh reads.", *_reasons(notes)]
         return "no_changes", ["No model, statement or interval differs from prod."]
     if notes:
-        return "go", [f"No rule objects; {len(notes)} notes are listed.", *_reasons(notes)]
-    return "go", ["No rule objects."]
+        listed = "1 note" if len(notes) == 1 else f"{len(notes):,} notes"
+        return "go", [f"No rule found a problem; {listed}.", *_reasons(notes)]
+    return "go", ["No rule found a problem."]
 
 
 def nothing_changes(facts: ReviewFacts | Report) -> bool:

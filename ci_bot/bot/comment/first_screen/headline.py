@@ -47,7 +47,7 @@ class Headline:
 
 def headline(report: Report, *, base_name: str | None = None) -> Headline:
     """What the pull request does to the data, weightiest first."""
-    return _Change(report, base_name or "the base branch").headline()
+    return _Change(report, _quoted(base_name) if base_name else "the base branch").headline()
 
 
 def owner_question(owners: Sequence[str]) -> str:
@@ -89,7 +89,7 @@ class _Change:
         lead, *others = found
         rest = [self._short(kind) for kind in others]
         if self._drift:
-            rest.append(f"{words.count(self._drift, 'change')} of {_quoted(self._base_name)}")
+            rest.append(f"{words.count(self._drift, 'change')} of {self._base_name}")
         sentence, models = found[lead]
         return Headline(lead, sentence, tuple(models), ", ".join(rest))
 
@@ -121,12 +121,15 @@ class _Change:
     def _nothing(self) -> str:
         if self._report.restatements:
             models = [item.model for item in self._report.restatements]
-            return f"No model changes; {listed(models)} is built again in this environment."
+            are = "is" if len(models) == 1 else "are"
+            return f"No model changes; {listed(models)} {are} built again in this environment."
         if self._own:
-            return f"{words.count(len(self._own), 'model')} is built again; none is edited."
+            are = "is" if len(self._own) == 1 else "are"
+            return f"{words.count(len(self._own), 'model')} {are} built again; none is edited."
         if self._drift:
             others = words.count(self._drift, "model")
-            return f"No model changes here; {others} differ because of {_quoted(self._base_name)}."
+            differ = "differs" if self._drift == 1 else "differ"
+            return f"No model changes here; {others} {differ} because of {self._base_name}."
         if any(item.change != "unchanged" for item in self._report.statements):
             return "No model changes, but the statements that run around every plan do."
         return "No model changes."
