@@ -57,7 +57,7 @@ class Conversation:
         comment: The bot's comment as it is now.
     """
 
-    def __init__(self, first: Report) -> None:
+    def __init__(self, first: Report, inputs: Inputs | None = None) -> None:
         pull = replace(
             Memory().pull,
             number=NUMBER,
@@ -66,6 +66,12 @@ class Conversation:
         )
         self._github = _GitHub(pull=pull)
         self._runs = 0
+        self._inputs = inputs or Inputs()
+
+    @property
+    def has_comment(self) -> bool:
+        """Whether the bot has said anything."""
+        return bool(self._github.comments)
 
     @property
     def comment(self) -> str:
@@ -148,7 +154,7 @@ class Conversation:
             runner = replace(
                 RUNNER, repository="octo/flights", workspace=workspace, run_id=8_800 + self._runs
             )
-            settings = Settings(inputs=Inputs(), runner=runner)
+            settings = Settings(inputs=self._inputs, runner=runner)
             machine = machine_at(MORNING + self._runs * timedelta(minutes=5))
             yield publisher_of(
                 self._github,

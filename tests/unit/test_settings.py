@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_bot import __version__
 from ci_bot.bot.trigger.inputs import Inputs, env_name, from_environ
 from ci_bot.errors import BadInput
 
@@ -187,3 +188,15 @@ def test_inputs__of_any_text__are_read_or_refused(inputs: dict[str, str]) -> Non
     else:
         assert read_.prefix.islower()
         assert read_.inputs.timeout_minutes >= 1
+
+
+def test_rules__are_linked_at_the_tag_or_commit_of_the_action_that_runs() -> None:
+    action = {"GITHUB_ACTION_REPOSITORY": "octo/plan-review", "GITHUB_ACTION_REF": "v1"}
+    assert from_environ({**RUNNER, **action}).runner.rules_url == (
+        "https://github.com/octo/plan-review/blob/v1/docs/rules"
+    )
+    unnamed = {**RUNNER, **action, "GITHUB_ACTION_REF": ""}
+    assert from_environ(unnamed).runner.rules_url == (
+        f"https://github.com/octo/plan-review/blob/v{__version__}/docs/rules"
+    )
+    assert from_environ(RUNNER).runner.rules_url is None, "an action of the checkout itself"
