@@ -11,7 +11,7 @@ from ci_bot.bot.pull_request import apply
 from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.bot.runner.step_files import Outputs
 from ci_bot.bot.trigger.inputs import Inputs, Settings
-from ci_bot.contracts.documents.apply import ApplyDocument, Verdict
+from ci_bot.contracts.documents.apply import ApplyDocument, ApplyVerdict
 from ci_bot.contracts.documents.comment import Marker
 from tests.factories import PLAN, make_apply, make_context, make_marker, make_report, make_risk
 from tests.publishing import RUNNER, Memory, publisher_of
@@ -63,7 +63,7 @@ def test_publish__a_cleared_finding_is_in_outputs_files_comment_and_note(tmp_pat
 
 
 def test_publish__a_verdict_of_the_worker_is_not_heard(tmp_path: Path) -> None:
-    forged = Verdict(decision="go", reasons=["trust me"])
+    forged = ApplyVerdict(decision="go", reasons=["trust me"])
     document = make_apply(plan_id="e" * 64, table_diff=[SAME], verdict=forged)
     _, files, _ = published(tmp_path, document)
     assert files["apply"]["verdict"] is None

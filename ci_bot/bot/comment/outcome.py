@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
-from ci_bot.bot.comment.outcome_view import ApplyView, differences
+from ci_bot.bot.comment.evidence.apply_view import ApplyView, differences
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES, Share
 from ci_bot.bot.comment.parts.compose import CELL_LIMIT, compose, full_report, row
 from ci_bot.bot.comment.parts.sections import Rows

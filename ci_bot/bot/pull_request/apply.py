@@ -11,7 +11,7 @@ from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
-from ci_bot.bot.pull_request import evidence
+from ci_bot.bot.pull_request.evidence import judging as evidence
 from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
 from ci_bot.bot.pull_request.own_review import (
     commits_of,

@@ -159,7 +159,7 @@ class Attempt(Contract):
     seconds: Seconds
 
 
-class Standing(Contract):
+class NotCleared(Contract):
     """A finding that a data diff can clear, and this one does not."""
 
     rule: Name
@@ -167,7 +167,7 @@ class Standing(Contract):
     why: Line
 
 
-class Verdict(Contract):
+class ApplyVerdict(Contract):
     """The decision after an apply: the review's, with what the data says."""
 
     decision: Decision
@@ -175,7 +175,7 @@ class Verdict(Contract):
     cleared: list[Risk] = Field(
         default_factory=list, description="Findings of the review that the data diff clears."
     )
-    standing: list[Standing] = Field(default_factory=list)
+    standing: list[NotCleared] = Field(default_factory=list)
     risks: list[Risk] = Field(default_factory=list, description="What the data diff shows itself.")
 
 
@@ -212,7 +212,7 @@ class ApplyDocument(Contract):
     timings: Timings
     versions: Versions
     failure: Failure | None = None
-    verdict: Verdict | None = Field(
+    verdict: ApplyVerdict | None = Field(
         default=None,
         description="Said by the bot where a plan was applied that it has reviewed; never by the "
         "process that runs the project's code.",

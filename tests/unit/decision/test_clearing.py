@@ -10,11 +10,11 @@ import pytest
 from ci_bot.bot.decision import Limits, judge_applied
 from ci_bot.contracts.documents.apply import (
     ApplyDocument,
+    ApplyVerdict,
     AuditTotals,
     DiffWindow,
     SchemaDifference,
     TableDiff,
-    Verdict,
 )
 from ci_bot.contracts.documents.plan import Lineage, LineageNode
 from ci_bot.contracts.documents.policy import Weighed
@@ -79,7 +79,7 @@ def applied(*diffs: TableDiff, **parts: Any) -> ApplyDocument:
     return ApplyDocument(**values | parts)
 
 
-def after(report: Report, *diffs: TableDiff, **parts: Any) -> tuple[Report, Verdict]:
+def after(report: Report, *diffs: TableDiff, **parts: Any) -> tuple[Report, ApplyVerdict]:
     found = judge_applied(report, applied(*diffs, **parts), Limits())
     assert found is not None
     return found

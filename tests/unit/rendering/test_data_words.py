@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.comment import data_words
-from ci_bot.bot.comment.diff_view import DiffView
+from ci_bot.bot.comment.evidence import data_words
+from ci_bot.bot.comment.evidence.diff_view import DiffView
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.contracts.documents.apply import (
     AppliedModel,
+    ApplyVerdict,
     ColumnMatch,
     ModelAudit,
+    NotCleared,
     Profile,
     SchemaDifference,
-    Standing,
-    Verdict,
 )
 from ci_bot.contracts.documents.policy import Weighed
 from tests.factories import make_apply, make_context, make_risk, make_table_diff
@@ -185,8 +185,8 @@ def test_first__is_the_model_that_was_changed_itself() -> None:
 def test_verdict__says_what_is_cleared_what_stands_and_the_decision() -> None:
     told = Weighed(by="data_diff", weight="high", reason="Past results did not change: 0 of 9 rows")
     cleared = make_risk("R06-breaking-rebuild").model_copy(update={"weighed": told})
-    stands = Standing(rule="R06-breaking-rebuild", model="m.y", why="only a part was compared")
-    verdict = Verdict(decision="review", reasons=["x"], cleared=[cleared], standing=[stands])
+    stands = NotCleared(rule="R06-breaking-rebuild", model="m.y", why="only a part was compared")
+    verdict = ApplyVerdict(decision="review", reasons=["x"], cleared=[cleared], standing=[stands])
     context = make_context(phase="applied", judged="no_go")
     text = render_apply(make_apply(verdict=verdict), context).text
     assert "✅ `R06-breaking-rebuild` on `stg.orders` is cleared. Past results did not" in text

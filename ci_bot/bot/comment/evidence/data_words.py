@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from ci_bot.bot.comment.diff_view import DiffView
+from ci_bot.bot.comment.evidence.diff_view import DiffView
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.text.markdown import SafeMarkdown, cell, code
 from ci_bot.contracts.documents.apply import AppliedModel, ColumnMatch, ModelAudit, Profile

@@ -12,29 +12,29 @@ from typing import Literal
 
 from ci_bot.bot.decision.followers import followers
 from ci_bot.bot.decision.risks import counted
-from ci_bot.contracts.documents.apply import Standing, TableDiff
+from ci_bot.contracts.documents.apply import NotCleared, TableDiff
 from ci_bot.contracts.documents.policy import Weighed
 from ci_bot.contracts.documents.report import Report, Risk
-from ci_bot.contracts.rules import RULES, rule
+from ci_bot.contracts.rules import RULES
 
 DATA_DIFF: Literal["data_diff"] = "data_diff"
-CODE_ON_LOAD = rule("R12-code-on-load")
+CODE_ON_LOAD = RULES["R12-code-on-load"].id
 # SQLMesh keeps no table of these: their readers hold what becomes of them.
 _WITHOUT_TABLE = frozenset({"EMBEDDED", "EXTERNAL"})
 
 
 def clear(
     report: Report, diffs: Sequence[TableDiff]
-) -> tuple[list[Risk], list[Risk], list[Standing]]:
+) -> tuple[list[Risk], list[Risk], list[NotCleared]]:
     """The findings of a review that still count, those that the diffs clear, and why others of
     their kind stand."""
     found = {diff.model: diff for diff in diffs}
     below = followers(report)
     tables = {c.model for c in report.changes if c.kind not in _WITHOUT_TABLE}
-    own_code = any(item.rule == CODE_ON_LOAD.id for item in report.risks)
+    own_code = any(item.rule == CODE_ON_LOAD for item in report.risks)
     counting: list[Risk] = []
     cleared: list[Risk] = []
-    standing: list[Standing] = []
+    standing: list[NotCleared] = []
     for item in report.risks:
         model = item.model
         if model is None or not may_be_cleared(item):
@@ -47,12 +47,12 @@ def clear(
             cleared.append(item.model_copy(update={"weighed": _weighed(item, proof)}))
         else:
             counting.append(item)
-            standing.append(Standing(rule=item.rule, model=model, why=why))
+            standing.append(NotCleared(rule=item.rule, model=model, why=why))
     return counting, cleared, standing
 
 
 _CODE = (
-    f"code of this pull request ran in the process that compared ({CODE_ON_LOAD.id}), so what it "
+    f"code of this pull request ran in the process that compared ({CODE_ON_LOAD}), so what it "
     "says is no proof"
 )
 

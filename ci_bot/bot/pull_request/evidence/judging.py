@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
-from ci_bot.bot.comment.outcome_view import ApplyView
+from ci_bot.bot.comment.evidence.apply_view import ApplyView
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.decision import Limits, diff_risks, judge_applied

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from ci_bot.bot.comment import data_words
-from ci_bot.bot.comment.data_words import Data
-from ci_bot.bot.comment.diff_view import DiffView
+from ci_bot.bot.comment.evidence import data_words
+from ci_bot.bot.comment.evidence.data_words import Data
+from ci_bot.bot.comment.evidence.diff_view import DiffView
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.view import FAILURE_LINES
 from ci_bot.contracts.documents.apply import ApplyDocument, ColumnMatch, TableDiff

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.decision.clearing import clear
-from ci_bot.bot.decision.diffs import diff_risks
+from ci_bot.bot.decision.evidence.clearing import clear
+from ci_bot.bot.decision.evidence.diffs import diff_risks
 from ci_bot.bot.decision.given import Limits
 from ci_bot.bot.decision.judge import decide
 from ci_bot.bot.decision.risks import ordered
 from ci_bot.bot.decision.rules.evidence_rules import NOT_CHECKED
-from ci_bot.contracts.documents.apply import ApplyDocument, Verdict
+from ci_bot.contracts.documents.apply import ApplyDocument, ApplyVerdict
 from ci_bot.contracts.documents.plan import Checks
 from ci_bot.contracts.documents.report import Report, Risk
 
@@ -18,7 +18,7 @@ _NOW_CHECKED = ("audits", "data diff")
 
 def judge_applied(
     report: Report, document: ApplyDocument, limits: Limits
-) -> tuple[Report, Verdict] | None:
+) -> tuple[Report, ApplyVerdict] | None:
     """The review as it is with the evidence, and the verdict; None where this is no evidence on it.
 
     Args:
@@ -34,7 +34,7 @@ def judge_applied(
     kept = [item for item in counting if missing or not _is_checked_now(item)]
     risks = ordered([*kept, *shown])
     decision, reasons = decide(risks, report)
-    verdict = Verdict(
+    verdict = ApplyVerdict(
         decision=decision, reasons=reasons, cleared=cleared, standing=standing, risks=shown
     )
     after = report.model_copy(

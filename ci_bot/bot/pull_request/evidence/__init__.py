@@ -1,0 +1,1 @@
+"""What a run publishes of an apply once the data is there."""
