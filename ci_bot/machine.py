@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -98,7 +98,7 @@ def of_this_process() -> Machine:
         worker_user=_container_user(Path(sys.prefix) / CONTAINER_FILE),
         temporary=Path(tempfile.gettempdir()),
         monotonic=time.monotonic,
-        utc_now=lambda: datetime.now(UTC),
+        utc_now=lambda: datetime.now(timezone.utc),
         sleep=time.sleep,
         token=lambda: secrets.token_hex(32),
         jitter=random.random,

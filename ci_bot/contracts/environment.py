@@ -8,7 +8,9 @@ it, by both processes, before anything is opened; and no `EnvironmentName` is pr
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
 
 if TYPE_CHECKING:
     from ci_bot.contracts.base import Failure

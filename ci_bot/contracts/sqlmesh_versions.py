@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-OLDEST = (0, 227, 1)
+Version = tuple[int, ...]
+OLDEST: Version = (0, 227, 1)
 # The first one that nothing was tried with.
-BEYOND = (0, 237)
+BEYOND: Version = (0, 237)
 IN_WORDS = "0.227.1 to 0.236.x"
 REASON = "sqlmesh_version"
 WAY_OUT = (
@@ -16,7 +17,6 @@ WAY_OUT = (
     "newer one, take a newer release of this action."
 )
 
-Version = tuple[int, ...]
 _REQUIREMENT = re.compile(r"(?i)sqlmesh(?![\w.-])\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;#)]*)")
 _PARTS = 3
 _BOUND = re.compile(r"(===|==|~=|<=|>=|<|>)\s*([0-9][0-9A-Za-z.*+!-]*)")

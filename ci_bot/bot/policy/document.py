@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +20,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from typing_extensions import TypeAliasType
+from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.values import FailOn
 from ci_bot.contracts.documents.plan import Severity

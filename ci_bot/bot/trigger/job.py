@@ -30,7 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+
+from typing_extensions import assert_never
 
 from ci_bot.bot import values
 from ci_bot.bot.trigger.comment_command import (

@@ -135,7 +135,8 @@ def merge_nothing_from_state(context: Context) -> None:
     SQLMesh asks `any(self._projects)` for that, in all versions; `load_state`, which would say the
     same, came with 0.236. What is whose (`in self._projects`) stays known.
     """
-    context._projects = _OwnKeys(context._projects)
+    keys: Any = _OwnKeys(context._projects)
+    context._projects = keys
 
 
 def state_is_shared(context: Context) -> bool:

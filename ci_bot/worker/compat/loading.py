@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlmesh.core import loader
-from sqlmesh.core.context import Context
 from sqlmesh.core.macros import macro
 from sqlmesh.core.signal import signal
 from sqlmesh.utils.errors import ConfigError
@@ -84,7 +83,7 @@ def registries_kept() -> Iterator[None]:
             kind.set_registry(registry)
 
 
-def loaded_tests(context: Context) -> list[Any]:
+def loaded_tests(context: Any) -> list[Any]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
     read: Any = getattr(context, "select_tests", None) or context.load_model_tests
     return list(read())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from sqlmesh.utils.date import (
@@ -22,7 +22,7 @@ _YEARS = range(1900, 2201)
 
 def iso(moment: Any) -> str:
     """A moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in UTC."""
-    when = to_datetime(moment).astimezone(UTC)
+    when = to_datetime(moment).astimezone(timezone.utc)
     text = when.strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{when.microsecond:06d}Z" if when.microsecond else f"{text}Z"
 

@@ -8,8 +8,7 @@ way around it, joining strings inside an expression, is forbidden by a test over
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
@@ -18,6 +17,9 @@ from markupsafe import Markup
 from ci_bot.bot.comment.text import filters, markdown
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.resources import resource
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 
 def finalize(value: Any) -> Any:

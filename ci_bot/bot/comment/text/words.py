@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from ci_bot.contracts import durations
 from ci_bot.contracts.documents.plan import Decision
@@ -129,7 +129,7 @@ def percent(rate: float) -> str:
 
 def moment(timestamp: str) -> datetime:
     """The time of a contract's timestamp."""
-    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone(UTC)
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone(timezone.utc)
 
 
 def clock(timestamp: str, now: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from ci_bot.bot.github.http.network import NetworkFault
 from ci_bot.bot.github.http.retry import UNAUTHORIZED, RequestFailure, classify
@@ -146,6 +146,6 @@ def _limited(doing: str, until: float | None) -> GitHubUnavailable:
 
 def _moment(epoch: float) -> str:
     try:
-        return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M} UTC"
+        return f"{datetime.fromtimestamp(epoch, timezone.utc):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):
         return "a time far away"

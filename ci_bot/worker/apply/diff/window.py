@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from ci_bot.contracts.documents.apply import DiffWindow
 from ci_bot.worker.apply.diff.spark_types import SparkType
 from ci_bot.worker.apply.diff.spec import Interval
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = 86_400_000
 
 
