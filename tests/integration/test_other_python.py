@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_doctor import examine
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.worker import Client
@@ -76,6 +77,14 @@ def test_review__of_a_prod_by_another_python__says_so_and_calls_nothing_breaking
     ]
     assert any("another version of Python" in note for note in report.notes)
     assert "R06-breaking-rebuild" not in [risk.rule for risk in report.risks]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads what 3.12 writes")
+def test_doctor__of_a_prod_by_another_python__says_so(shop: Shop, tmp_path: Path) -> None:
+    checks = examine(shop.project, tmp_path)[1]
+
+    assert checks["python"]["status"] == "warn"
+    assert "shop.labels" in checks["python"]["message"]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads what 3.12 writes")

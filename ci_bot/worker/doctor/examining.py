@@ -6,6 +6,7 @@ the end, so that one run names everything that is wrong.
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -198,6 +199,13 @@ class _Doctor:
         self._check("state size", lambda: self._add(state_checks.size(state)))
         self._check("environments", lambda: self._add(state_checks.environments(state, prefix)))
         self.prod = state.get_environment(c.PROD)
+        if self.context.models:
+            self._check("python", self._python)
+
+    def _python(self) -> None:
+        found = state_checks.python(self.state, self.context, platform.python_version())
+        if found is not None:
+            self._add(found)
 
     def _java(self) -> None:
         self._add(spark_checks.java_runtime(self.ports.environ, self.ports.python))

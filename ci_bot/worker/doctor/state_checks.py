@@ -11,6 +11,7 @@ from sqlmesh.core.state_sync.common import ExpiredBatchRange
 from ci_bot.contracts.documents.plan import ProjectCheck
 from ci_bot.contracts.environment import number_of
 from ci_bot.worker import compat
+from ci_bot.worker.plan.same_code import is_written_otherwise
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -118,4 +119,34 @@ def environments(state: Any, prefix: str) -> ProjectCheck:
         status="warn",
         message=f"{message}; unfinished: {shown}{more}",
         fix="Apply or clean up again; `ci-bot sweep` does it for closed pull requests.",
+    )
+
+
+def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
+    """Models of prod that another Python wrote; None where there is none, which needs no line.
+
+    Args:
+        context: With the project loaded.
+        version: The Python that this runs on.
+    """
+    stored = state.get_environment(c.PROD)
+    if stored is None:
+        return None
+    held = {item.name: item for item in state.get_snapshots(stored.snapshots).values()}
+    names = Names(context.default_catalog, context.default_dialect)
+    found = [
+        names.of(name)
+        for name, snapshot in context.snapshots.items()
+        if (old := held.get(name)) is not None and is_written_otherwise(snapshot, old)
+    ]
+    if not found:
+        return None
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return ProjectCheck(
+        name="python",
+        status="warn",
+        message=f"prod was built by another version of Python than {version}: {min(found)}{more} "
+        "is the same code, written otherwise",
+        fix="Build prod with the Python that reviews and applies have, else such models are built "
+        "anew each time that the other one comes.",
     )

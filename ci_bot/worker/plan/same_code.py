@@ -19,10 +19,11 @@ from ci_bot.worker.plan.planning import Planned
 def written_otherwise(planned: Planned) -> set[str]:
     """The changed models, by fully qualified name, whose own definition is the same code."""
     changed = planned.plan.context_diff.modified_snapshots
-    return {name for name, (new, old) in changed.items() if _is_same(new, old)}
+    return {name for name, (new, old) in changed.items() if is_written_otherwise(new, old)}
 
 
-def _is_same(new: Snapshot, old: Snapshot) -> bool:
+def is_written_otherwise(new: Snapshot, old: Snapshot) -> bool:
+    """Whether two definitions of a model differ in nothing but how the same code is written."""
     ours, theirs = new.node.python_env, old.node.python_env
     if ours == theirs or ours.keys() != theirs.keys():
         return False
