@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.comment.outcome_view import ApplyView, DiffView, differences
+from ci_bot.bot.comment.evidence.apply_view import ApplyView, differences
+from ci_bot.bot.comment.evidence.diff_view import DiffView
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.webpage import cells
 from ci_bot.bot.webpage.cells import PageItem
@@ -55,7 +56,7 @@ def _row(diff: DiffView) -> list[Any]:
         cells.bar(label, None if known is None else known / most, _count(known), tone)
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
     ]
-    equal = diff.equal
+    equal = None if diff.changed is None else 1 - diff.changed
     unequal = diff.unequal
     columns = [
         cells.bar(c.name, c.match_rate, _share(c.match_rate), "match")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.comment.outcome_view import ApplyView
+from ci_bot.bot.comment.evidence.apply_view import ApplyView
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.webpage.building import work_sentence
 from ci_bot.bot.webpage.cost import cost_words
@@ -106,13 +106,10 @@ def _verdict(report: Report | None, applied: ApplyDocument | None) -> tuple[str,
 
 
 def _built(view: ApplyView) -> tuple[str, str, str]:
-    built = f"Built in `{view.doc.environment}`"
-    if view.differing:
-        return "review", "🟡", f"{built} · the numbers differ from `prod`"
-    if len(view.compared) == view.empty:
-        return ("go" if view.clean else "review"), "✅", f"{built} · nothing to compare"
-    tone, icon = ("go", "✅") if view.clean else ("review", "🟡")
-    return tone, icon, f"{built} · the same rows as `prod`"
+    tone, icon = (
+        ("go", "⚪" if view.data == "nothing" else "✅") if view.clean else ("review", "🟡")
+    )
+    return tone, icon, f"Built in `{view.doc.environment}` · {view.heading}"
 
 
 def _reasons(report: Report | None, applied: ApplyDocument | None) -> list[str]:
@@ -175,11 +172,11 @@ def _applied_facts(applied: ApplyDocument | None) -> list[tuple[str, str]]:
         failed = f" · {audits.blocking_failed:,} failed" if audits.blocking_failed else ""
         found.append(("Audits", f"{audits.passed:,} passed{warned}{failed}"))
     if view.compared:
-        same = len(view.compared) - view.differing - view.empty
+        same = len(view.compared) - len(view.differing) - view.empty
         found.append(
             (
                 "Data",
-                f"differs on {view.differing:,} of {words.count(len(view.compared), 'model')}, "
+                f"differs on {len(view.differing):,} of {words.count(len(view.compared), 'model')}, "
                 f"{same:,} identical",
             )
         )
