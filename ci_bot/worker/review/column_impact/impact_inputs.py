@@ -111,14 +111,19 @@ class _Reader:
         self._removed = changed.removed
         self._same_result = changed.same_result
         self._readers: dict[str, list[str]] = {}
-        for name, node in self._nodes.items():
+        # Files are loaded in any order, and a report of the same plan is the same report.
+        for name, node in sorted(self._nodes.items()):
             for parent in node.depends_on:
                 self._readers.setdefault(parent, []).append(name)
 
     def project(self) -> ChangedProject:
         changes = dict(self._changes())
         ordered = self._ordered(self._below(changes))
-        models = [Model(plain(name), change="removed") for name in self._removed if name in changes]
+        models = [
+            Model(plain(name), change="removed")
+            for name in sorted(self._removed)
+            if name in changes
+        ]
         models += [self._model(name, changes.get(name)) for name in ordered]
         read = set(ordered)
         read |= {parent for name in ordered for parent in self._nodes[name].depends_on}
