@@ -176,8 +176,8 @@ def _applied_facts(applied: ApplyDocument | None) -> list[tuple[str, str]]:
         found.append(
             (
                 "Data",
-                f"differs on {len(view.differing):,} of {words.count(len(view.compared), 'model')}, "
-                f"{same:,} identical",
+                f"differs on {len(view.differing):,} of "
+                f"{words.count(len(view.compared), 'model')}, {same:,} identical",
             )
         )
     return found
