@@ -241,8 +241,8 @@ def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
     if problems:
         raise BadInput(
             " ".join(problems),
-            hint="Input `python-path` names directories relative to the repository's root, one a "
-            "line.",
+            hint="Input `python-path` names directories relative to the repository's root, one "
+            "per line.",
             reason_code="bad_python_path",
         )
     return list(found)
