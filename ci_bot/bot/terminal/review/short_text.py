@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.first_screen.findings import Point
 from ci_bot.bot.comment.first_screen.totals import DisplayWork
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.text import words
@@ -15,14 +16,13 @@ from ci_bot.bot.terminal.plain import plain
 from ci_bot.bot.terminal.report_text import to_markdown
 from ci_bot.bot.terminal.screen import Screen
 from ci_bot.contracts.documents.plan import Checks
-from ci_bot.contracts.documents.report import Report, Risk
+from ci_bot.contracts.documents.report import Report
 
 MOST_LINES = 12
 # Beside these stand the heading, how many more there are, and at most five lines of facts.
 _REASONS = 4
 # Lines of the sentence, and of the hint where there is no plan.
 _SENTENCE, _HINT = 3, 2
-_HEAVY = ("blocker", "high", "medium")
 
 
 def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
@@ -46,20 +46,11 @@ def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
     said = _fitted(page, screen, _SENTENCE)
     failure = view.report.failure
     hint = _listed([failure.hint], screen, _HINT) if failure and failure.hint else []
-    found = _heaviest(view.risks)[:_REASONS]
-    hidden = len(view.risks) - sum(len(group) for group in found)
+    found = view.findings.by_rule[:_REASONS]
+    hidden = len(view.risks) - sum(1 + point.more for point in found)
     more = [f"  and {words.count(hidden, 'more finding')}", *hint] if hidden else hint
     reasons = _listed(map(_reason, found), screen, room - len(said) - len(more))
     return [*said, *reasons, *more]
-
-
-def _heaviest(risks: Sequence[Risk]) -> list[list[Risk]]:
-    """The findings that weigh, grouped by rule and weight, heaviest first."""
-    groups: dict[tuple[str, str], list[Risk]] = {}
-    for risk in risks:
-        if risk.severity in _HEAVY:
-            groups.setdefault((risk.severity, risk.rule), []).append(risk)
-    return list(groups.values())
 
 
 def _listed(texts: Iterable[str], screen: Screen, room: int) -> list[str]:
@@ -77,10 +68,10 @@ def _fitted(page: Page, screen: Screen, room: int) -> list[str]:
     return [*lines[: room - 1], clip(f"{lines[room - 1]} {ELLIPSIS}", screen.width)]
 
 
-def _reason(group: Sequence[Risk]) -> str:
-    risk = group[0]
+def _reason(point: Point) -> str:
+    risk = point.risk
     where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
-    more = f" (+{len(group) - 1})" if len(group) > 1 else ""
+    more = f" (+{point.more})" if point.more else ""
     return one_line(f"{risk.severity}: {risk.rule}{where}{more}: {risk.evidence}")
 
 
@@ -127,7 +118,7 @@ def _checks(checks: Checks) -> str:
 
 def _next(view: ReviewView) -> list[str]:
     report = view.report
-    rules = [group[0].rule for group in _heaviest(view.risks)]
+    rules = [point.risk.rule for point in view.findings.by_rule]
     why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
     if report.appliable and report.decision != "no_go":
         return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
