@@ -18,7 +18,7 @@ from ci_bot.contracts.documents.cleanup import CleanupDocument
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
 _CLEANUP_PHASES = ("closed", "cleanup_failed")
 _MODELS = "| Model | Intervals | Batches | Rows | Time | Audits |\n|:--|--:|--:|--:|--:|:--|"
-_DIFF = "| Data against `prod` | What changed |\n|:--|:--|"
+_DIFF = "| Data against `prod` | Rows changed |\n|:--|:--|"
 _DETAIL = (
     "| Model | Window | Keys | Columns that differ, and how much of them is equal | Schema |\n"
     "|:--|:--|:--|:--|:--|"

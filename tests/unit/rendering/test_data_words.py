@@ -84,17 +84,28 @@ def test_sentence__says_the_one_thing(parts: dict[str, Any], expected: str) -> N
 def test_changed__a_new_column_is_no_difference() -> None:
     found = make_table_diff(**SAME | WHOLE, schema=SchemaDifference(added=["c"]))
     assert DiffView(found).state == "same"
-    assert data_words.changed(DiffView(found)) == "all rows equal<br>new: `c`"
+    assert data_words.what(DiffView(found)) == "new: `c`"
+    assert data_words.rows(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
 
 
 def test_changed__a_small_share_is_not_an_empty_bar() -> None:
     found = make_table_diff(**{**SAME, **WHOLE, "full_match": 99, "columns": [column("a", 0.99)]})
-    assert data_words.changed(DiffView(found)) == "`▏░░░░░░░░░` 1\u00a0% of rows<br>`a`"
+    assert data_words.rows(DiffView(found)).startswith("`▏░░░░░░░` 1\u00a0%<br>of 100 rows")
 
 
 def test_changed__says_which_part_was_compared() -> None:
     found = make_table_diff(**SAME)
-    assert data_words.changed(DiffView(found)).endswith("<br>compared: 7 of 730 days")
+    assert data_words.what(DiffView(found)) == "compared: 7 of 730 days"
+
+
+def test_name__a_long_one_takes_two_lines() -> None:
+    assert data_words.name("m.short") == "`m.short`"
+    assert data_words.name("marts.daily_carrier_performance") == (
+        "`marts.`<br>`daily_carrier_performance`"
+    )
+    assert (
+        data_words.name("a_name_without_any_schema_at_all") == "`a_name_without_any_schema_at_all`"
+    )
 
 
 @pytest.mark.parametrize(

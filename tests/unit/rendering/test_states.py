@@ -224,13 +224,11 @@ def test_applied__evidence_stands_beside_the_estimate() -> None:
     assert "Built: **4 tables, 368 intervals** in 7 batches, 5,688 rows · " in top
     assert " · as planned" in top
     assert "✅ 17 audits passed" in top
-    daily = (
-        "| `marts.daily_carrier_performance`<br>5,432 rows · 0 gone · 0 new"
-        " | `██░░░░░░░░` 29.44\u00a0% of rows<br>`late_arrivals`"
-    )
+    daily = "| `marts.`<br>`daily_carrier_performance`<br>changed: `late_arrivals`"
     assert daily in top
     assert "`late_arrivals` 70.56 %" in text
-    assert "`marts.carrier_fleet` | The model is new" in top
+    assert "| `██░░░░░░` 29.44\u00a0%<br>of 5,432 rows<br>0 gone, 0 new |" in top
+    assert "`marts.carrier_fleet`<br>The model is new" in top
 
 
 def test_applied__a_comparison_of_nothing_is_no_match() -> None:

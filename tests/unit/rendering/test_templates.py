@@ -22,7 +22,7 @@ PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()
 # Values that the Python side made: finished pieces, labels of our own vocabulary, plain integers.
 MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"} | {
     # `SafeMarkdown` of `data_words`; `finalize` would make a code span of anything else.
-    *("heading", "sentence", "what_changed", "how", "told"),
+    *("heading", "sentence", "model_name", "what_changed", "rows_changed", "how", "told"),
     *("here", "icon", "label", "legend"),
 }
 

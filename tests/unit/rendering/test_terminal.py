@@ -76,8 +76,8 @@ def test_table__cuts_a_name_after_a_dot() -> None:
 def test_apply__shows_what_was_built_and_compared() -> None:
     text = on_terminal(make_apply())
     assert text.startswith("🟡 Built in pr_142 · the numbers differ from prod · analytics\n")
-    assert re.search(r"mart.revenue +it has no grain", text)
-    assert "412,904 rows · 0 gone · 0 new" in text
+    assert re.search(r"mart.revenue · it has no grain", text)
+    assert "of 412,904 rows · 0 gone, 0 new" in text
 
 
 def test_apply__a_refusal_lists_the_difference() -> None:

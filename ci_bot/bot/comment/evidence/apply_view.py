@@ -18,10 +18,12 @@ from ci_bot.contracts.documents.work import Work, tables_of, totals
 
 @dataclass(frozen=True)
 class DiffRow:
-    """A model's row of the table; `what_changed` is None where it was not compared."""
+    """A model's row of the table; `rows_changed` is None where it was not compared."""
 
     diff: TableDiff | DiffView
+    model_name: SafeMarkdown
     what_changed: SafeMarkdown | None = None
+    rows_changed: SafeMarkdown | None = None
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,13 @@ class ApplyView:
     @property
     def rows_of_diff(self) -> list[DiffRow]:
         return [
-            *(DiffRow(diff, data_words.changed(diff)) for diff in self.compared),
-            *(DiffRow(diff) for diff in self.skipped),
+            *(
+                DiffRow(
+                    diff, data_words.name(diff.model), data_words.what(diff), data_words.rows(diff)
+                )
+                for diff in self.compared
+            ),
+            *(DiffRow(diff, data_words.name(diff.model)) for diff in self.skipped),
         ]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Literal
@@ -22,6 +23,9 @@ HEADINGS: dict[Data, str] = {
     "same": "the same rows as `prod`",
 }
 _COLUMNS = 2
+_NARROW = 24
+_PLAIN = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)+", re.ASCII)
+_BAR = 8
 _DIGITS = 4
 
 
@@ -92,25 +96,20 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {words.count(rest, 'more column')}" if rest > 0 else shown
 
 
-def changed(diff: DiffView) -> SafeMarkdown:
-    """The cell that says what changed in a model: a bar, and which columns."""
-    if diff.state == "empty":
-        return SafeMarkdown("no rows on either side")
-    parts = []
-    if diff.state == "suspect":
-        parts.append("keys are not unique")
-    if diff.full_match is None or not diff.matched:
-        parts.append("rows not compared" if diff.matched else "no key in common")
-    else:
-        share = diff.changed or 0.0
-        bar = words.bar(round(share * 1_000), 1_000, 10)
-        if share and bar[0] != "█":
-            bar = f"▏{bar[1:]}"
-        shown = words.percent(share).replace(" ", "\u00a0")
-        parts.append(f"`{bar}` {shown} of rows" if share else "all rows equal")
+def name(model: str) -> SafeMarkdown:
+    """A model's name in a narrow cell: a long one of plain words on two lines."""
+    if len(model) <= _NARROW or not _PLAIN.fullmatch(model):
+        return cell(model)
+    schema, dot, rest = model.rpartition(".")
+    return SafeMarkdown(f"{cell(schema + dot)}<br>{cell(rest)}")
+
+
+def what(diff: DiffView) -> SafeMarkdown:
+    """Which columns changed, each kind on a line, and how far the comparison goes."""
+    parts = ["keys are not unique"] if diff.state == "suspect" else []
     schema = diff.schema_
     lists = (
-        ("", [column.name for column in diff.unequal if column.match_rate is not None]),
+        ("changed: ", [column.name for column in diff.unequal if column.match_rate is not None]),
         ("new: ", schema.added),
         ("gone: ", schema.removed),
         ("another type: ", schema.changed),
@@ -122,6 +121,35 @@ def changed(diff: DiffView) -> SafeMarkdown:
     if diff.window and not diff.complete:
         parts.append(_part(diff.coverage))
     return SafeMarkdown("<br>".join(parts))
+
+
+def rows(diff: DiffView) -> SafeMarkdown:
+    """A bar of the rows that changed, and how many there are, gone and new."""
+    if diff.state == "empty":
+        return SafeMarkdown("no rows on either side")
+    counts = f"{_number(diff.only_prod)} gone, {_number(diff.only_pr)} new"
+    total = "–" if diff.rows_pr is None else words.count(diff.rows_pr, "row")
+    of = "<br>of" if diff.changed else " of"
+    return SafeMarkdown(f"{_bar(diff)}{of} {total}<br>{counts}")
+
+
+def _bar(diff: DiffView) -> str:
+    if diff.full_match is None:
+        return "not known,"
+    if not diff.matched:
+        return "no key in common,"
+    share = diff.changed or 0.0
+    if not share:
+        return "none"
+    bar = words.bar(round(share * 1_000), 1_000, _BAR)
+    if not bar.startswith("█"):
+        bar = f"▏{bar[1:]}"
+    shown = words.percent(share).replace(" ", "\u00a0")
+    return f"`{bar}` {shown}"
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else words.number(value)
 
 
 def _part(days: tuple[int, int] | None) -> str:
