@@ -227,6 +227,8 @@ def test_applied__evidence_stands_beside_the_estimate() -> None:
     daily = "| `marts.`<br>`daily_carrier_performance`<br>changed: `late_arrivals`"
     assert daily in top
     assert "`late_arrivals` 70.56 %" in text
+    assert "in 29.44 % of the rows: mean 14.29 → 14.75 · about 119 → 121 distinct values" in top
+    assert "1 audit warns: `not_null_non_blocking` on `marts.route_summary`, 7 rows (same in" in top
     assert "| `██░░░░░░` 29.44\u00a0%<br>of 5,432 rows<br>0 gone, 0 new |" in top
     assert "`marts.carrier_fleet`<br>The model is new" in top
 
