@@ -27,7 +27,7 @@ _STYLES = {
     "metadata": "fill:#f3eefc,stroke:#8a63d2,color:#2a1650",
     "same": "fill:#f6f8fa,stroke:#afb8c1,color:#57606a",
 }
-_DASHED = "stroke-dasharray:5 4"
+_DASHED = "stroke-width:2px,stroke-dasharray:5 4"
 LEGEND = {
     "added": "🟩 added",
     "direct": "🟧 modified",

@@ -13,7 +13,7 @@ from ci_bot.bot.comment.first_screen.findings import Findings
 from ci_bot.bot.comment.first_screen.headline import Headline, headline, owner_question
 from ci_bot.bot.comment.first_screen.picture import picture
 from ci_bot.bot.comment.first_screen.spelling import one_spelling
-from ci_bot.bot.comment.first_screen.totals import DisplayWork, display_work, largest_first
+from ci_bot.bot.comment.first_screen.totals import PlannedWork
 from ci_bot.bot.comment.lineage import DrawnLineage
 from ci_bot.bot.comment.text import shell_commands, weights, words
 from ci_bot.bot.comment.text.advice import recommendations
@@ -21,11 +21,10 @@ from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
-from ci_bot.contracts.documents.plan import Backfill, Change, Cost, Gap, Restatement
-from ci_bot.contracts.documents.report import Report, Risk
+from ci_bot.contracts.documents.plan import Change, Gap, Restatement
+from ci_bot.contracts.documents.report import Risk
 from ci_bot.contracts.documents.work import tables_of
 
-TOP_WORK = 5
 FAILURE_LINES = 15
 
 _CHANGE_ORDER = {"removed": 0, "direct": 1, "added": 2, "indirect": 3, "metadata": 4}
@@ -41,10 +40,9 @@ _CATEGORY_ORDER = {
 
 
 @dataclass(frozen=True)
-class ReviewView:
+class ReviewView(PlannedWork):
     """What the review's templates read; `complete` is for files and terminals, without a limit."""
 
-    report: Report
     context: CommentContext
     complete: bool = False
 
@@ -161,7 +159,7 @@ class ReviewView:
             return ""
         models = set(self.head.models)
         owners = [c.owner for c in self.own if c.model in models and c.owner]
-        return owner_question(list(dict.fromkeys(owners)))
+        return owner_question(list(dict.fromkeys(owners)), self.head.kind)
 
     @property
     def why_not(self) -> str:
@@ -217,76 +215,6 @@ class ReviewView:
     def policy(self) -> str:
         """Which policy counted; "" where there is none."""
         return weights.policy(self.report.policy)
-
-    @cached_property
-    def backfill(self) -> list[Backfill]:
-        """The largest first: intervals, then whole tables, then views."""
-        return sorted(self.report.backfill, key=largest_first)
-
-    @cached_property
-    def reused(self) -> list[Backfill]:
-        return [item for item in self.backfill if not item.preview]
-
-    @cached_property
-    def previews(self) -> list[Backfill]:
-        return [item for item in self.backfill if item.preview]
-
-    @property
-    def top_work(self) -> list[Backfill]:
-        return tables_of(self.backfill)[:TOP_WORK]
-
-    @cached_property
-    def planned(self) -> DisplayWork:
-        return display_work(self.report.backfill)
-
-    @cached_property
-    def left(self) -> DisplayWork:
-        """What of the backfill is still to do."""
-        return display_work(self.report.work)
-
-    @property
-    def partly_done(self) -> bool:
-        """Whether an earlier apply already built a part of this plan."""
-        return len(self.report.work) < len(self.report.backfill) or (
-            self.left.intervals < self.planned.intervals
-        )
-
-    @cached_property
-    def prod_work(self) -> DisplayWork | None:
-        """What prod builds after the merge, if nothing is applied before."""
-        return display_work(self.prod_backfill) if self.report.prod_plan else None
-
-    @cached_property
-    def prod_left(self) -> DisplayWork | None:
-        """What prod builds after an apply of this plan; None where an apply changes nothing."""
-        plan = self.report.prod_plan
-        if plan is None or self.report.baseline == "base-branch":
-            return None
-        left = display_work(plan.backfill)
-        return None if left == self.prod_work else left
-
-    @cached_property
-    def prod_backfill(self) -> list[Backfill]:
-        plan = self.report.prod_plan
-        return sorted(plan.full_backfill, key=largest_first) if plan else []
-
-    def later(self, item: Backfill) -> SafeMarkdown:
-        """What a table of the environment is to prod after the merge."""
-        plan = self.report.prod_plan
-        again = {b.model for b in plan.full_backfill} if plan else set()
-        left = {b.model: b.intervals for b in plan.backfill} if plan else {}
-        if item.preview:
-            return SafeMarkdown("built again" if item.model in again else "preview only")
-        if not item.reused_in_prod:
-            return SafeMarkdown("built again")
-        more = left.get(item.model, 0)
-        return SafeMarkdown(f"reused, {words.number(more)} more built" if more else "reused")
-
-    @property
-    def prod_cost(self) -> Cost | None:
-        """What a merge costs in prod, as far as anything is known of it."""
-        cost = self.report.prod_plan.cost if self.report.prod_plan else None
-        return None if cost is None or cost.executor_hours_mid is None else cost
 
     @property
     def short_window(self) -> str | None:

@@ -67,7 +67,7 @@ def _intervals(items: Sequence[Backfill]) -> str:
     amount = words.count(sum(item.intervals for item in items), _unit(items))
     starts = [item.start for item in items if item.start]
     if starts and amount == "1 day":
-        return f"{amount} ({_day(starts[0])})"
+        return f"{amount}, {_day(starts[0])}"
     since = f" since {_day(min(starts, key=words.moment))}" if starts else ""
     return f"{tables}{amount}{since}"
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from ci_bot.bot.comment.first_screen.forward_only import forward_only_models
+from ci_bot.bot.comment.first_screen.past_numbers import PastNumbers
+from ci_bot.bot.comment.first_screen.spelling import listed, quoted
 from ci_bot.bot.comment.text import words
 from ci_bot.contracts.documents.plan import Change, ColumnChange
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
-from ci_bot.contracts.lineage.impact import ChangedPart
 
 Kind = Literal[
     "no_plan", "loss", "past", "retyped", "forward", "columns", "models", "metadata", "other"
 ]
 
-_NAMED = 2
 _HARMLESS = {"non_breaking", "indirect_non_breaking", "metadata", None}
 # What a failure of each stage means to the author.
 _NO_PLAN = {
@@ -47,27 +46,15 @@ class Headline:
 
 def headline(report: Report, *, base_name: str | None = None) -> Headline:
     """What the pull request does to the data, weightiest first."""
-    return _Change(report, _quoted(base_name) if base_name else "the base branch").headline()
+    return _Change(report, quoted(base_name) if base_name else "the base branch").headline()
 
 
-def owner_question(owners: Sequence[str]) -> str:
-    """Who is asked whether the data is meant to change."""
+def owner_question(owners: Sequence[str], kind: Kind) -> str:
+    """Who is asked whether the data is meant to change, or to go."""
+    what = "the removal" if kind == "loss" else "that"
     if not owners:
-        return "Is that intended?"
-    return f"{words.plural(len(owners), 'Owner')} {listed(owners)}: is that intended?"
-
-
-def listed(names: Sequence[str], shown: int = _NAMED) -> str:
-    """ "`a`", "`a` and `b`", "`a`, `b` and 3 more"."""
-    quoted = [_quoted(name) for name in names[:shown]]
-    more = len(names) - shown
-    if more > 0:
-        return f"{', '.join(quoted)} and {words.number(more)} more"
-    return " and ".join(quoted) if len(quoted) <= _NAMED else ", ".join(quoted)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', chr(39))}`"
+        return f"Is {what} intended?"
+    return f"{words.plural(len(owners), 'Owner')} {listed(owners)}: is {what} intended?"
 
 
 class _Change:
@@ -77,6 +64,7 @@ class _Change:
         self._report = report
         self._base_name = base_name
         self._own = [change for change in report.changes if not change.from_base]
+        self._past_numbers = PastNumbers(report, self._own)
         self._drift = len(report.changes) - len(self._own)
 
     def headline(self) -> Headline:
@@ -107,7 +95,7 @@ class _Change:
     def _short(self, kind: Kind) -> str:
         """A kind that is not the lead, as an amount."""
         if kind == "past":
-            return f"past numbers of {words.count(len(self._rebuilt), 'model')}"
+            return f"past numbers of {words.count(len(self._past_numbers.models), 'model')}"
         if kind == "retyped":
             return words.count(len(self._of_columns(_is_retyped)), "retyped column")
         if kind == "forward":
@@ -152,81 +140,9 @@ class _Change:
 
     # ------------------------------------------------------------------ what is computed anew
 
-    @cached_property
-    def _rebuilt(self) -> list[str]:
-        """Models whose existing rows come out differently, as far as anybody can tell."""
-        by_rebuild = {
-            change.model
-            for change in self._own
-            if change.change == "direct" and change.category in ("breaking", "uncategorized")
-        }
-        parts = {part.model for part in self._parts if part.how in ("computed", "rows")}
-        told = {part.model for part in self._report.impact.changed}
-        # A breaking change of which the columns tell all is told by them.
-        harmless = {model for model in by_rebuild & told if not self._may_differ(model)}
-        direct = {change.model for change in self._of("direct")} - self._kept
-        return sorted(((by_rebuild - harmless) | parts) & direct)
-
-    def _may_differ(self, model: str) -> bool:
-        hows = {part.how for part in self._report.impact.changed if part.model == model}
-        return bool(hows & {"computed", "rows", "unknown"})
-
-    @property
-    def _parts(self) -> list[ChangedPart]:
-        return list(self._report.impact.changed)
-
-    @cached_property
-    def _kept(self) -> frozenset[str]:
-        return forward_only_models(self._report)
-
     def _past(self) -> tuple[str, list[str]] | None:
-        if not self._rebuilt:
-            return None
-        sure = {part.model for part in self._parts if part.how in ("computed", "rows")}
-        change = "Past numbers change" if set(self._rebuilt) <= sure else "Past numbers may change"
-        return f"{change}: {self._what()}{self._followed(self._rebuilt)}.", self._rebuilt
-
-    def _what(self) -> str:
-        if len(self._rebuilt) > 1:
-            return f"{listed(self._rebuilt)} are computed differently"
-        [model] = self._rebuilt
-        mine = [part for part in self._parts if part.model == model]
-        columns = [part.column for part in mine if part.how == "computed" and part.column]
-        history = " for all of its history" if model in self._whole_history else ""
-        if columns:
-            are = "is" if len(columns) == 1 else "are"
-            what = f"{listed(columns)} in {_quoted(model)} {are} computed differently{history}"
-            return f"{what}, with other rows" if any(p.how == "rows" for p in mine) else what
-        if any(part.how == "rows" for part in mine):
-            return f"{_quoted(model)} gets other rows{history}"
-        if any(part.how == "unknown" for part in mine):
-            return f"what changes in {_quoted(model)} cannot be told"
-        return f"{_quoted(model)} is computed anew{history}"
-
-    @cached_property
-    def _whole_history(self) -> frozenset[str]:
-        plan = self._report.prod_plan
-        built = plan.full_backfill if plan else []
-        return frozenset(item.model for item in built if item.action == "incremental")
-
-    def _followed(self, models: Iterable[str]) -> str:
-        """How many models depend on these."""
-        impact, lead = self._report.impact, set(models)
-        parts = [part for part in impact.changed if part.model in lead and part.how != "added"]
-        known = {model.model for part in parts for model in part.reached} - lead
-        more = max((part.more_models for part in parts), default=0)
-        unknown = {item.model for item in impact.indirect if item.reached == "unknown"} - known
-        if not impact.changed:
-            known = {change.model for change in self._of("indirect")}
-        number = len(known) + more
-        if number == 0 and not unknown:
-            return ", and no other model depends on it"
-        depend = f"{words.count(number, 'model')} {'depends' if number == 1 else 'depend'} on it"
-        if not unknown:
-            return f", and {depend}"
-        if not number:
-            return f", and {words.count(len(unknown), 'model')} may depend on it"
-        return f", {depend} and {words.number(len(unknown))} more may"
+        past = self._past_numbers
+        return (past.sentence(), past.models) if past.models else None
 
     def _retyped(self) -> tuple[str, list[str]] | None:
         found = self._of_columns(_is_retyped)
@@ -236,14 +152,14 @@ class _Change:
         models = list(dict.fromkeys(change.model for change, _ in found))
         if len(found) > 1:
             return f"Changes the type of {self._named_columns(found)}.", models
-        before, after = _quoted(column.before or "?"), _quoted(column.after or "?")
-        name = f"{_quoted(column.name)} in {_quoted(change.model)}"
+        before, after = quoted(column.before or "?"), quoted(column.after or "?")
+        name = f"{quoted(column.name)} in {quoted(change.model)}"
         return f"Changes the type of {name} from {before} to {after}.", models
 
     @cached_property
     def _forwarded(self) -> list[str]:
         edited = {change.model for change in self._of("direct")}
-        return sorted(self._kept & edited)
+        return sorted(self._past_numbers.kept & edited)
 
     def _forward(self) -> tuple[str, list[str]] | None:
         if not self._forwarded:
@@ -306,7 +222,7 @@ class _Change:
         columns = [column.name for _, column in found]
         noun = words.plural(len(columns), "column")
         if len(models) == 1:
-            return f"the {noun} {listed(columns)} {preposition} {_quoted(models[0])}"
+            return f"the {noun} {listed(columns)} {preposition} {quoted(models[0])}"
         return f"{words.count(len(columns), 'column')} {preposition} {listed(models)}"
 
 
