@@ -149,8 +149,8 @@ class ReviewView(PlannedWork):
 
     @property
     def risks(self) -> list[Risk]:
-        """All findings, heaviest first."""
-        return self.findings.ordered
+        """All findings about the change, heaviest first."""
+        return self.findings.listed
 
     @cached_property
     def asked(self) -> str:

@@ -104,6 +104,15 @@ def test_not_checked__is_one_line_and_no_finding() -> None:
     assert "R10-not-checked" not in text
 
 
+def test_not_checked__files_are_named_below() -> None:
+    about = {"severity": "info", "model": None, "path": None, "line": None}
+    evidence = "Too large to be looked at: 1 changed file (`a.sql`)."
+    large = make_risk("R10-not-checked", subject="large files", evidence=evidence, **about)
+    text = render_review(make_report(risks=[large]), make_context()).text
+    assert "⬜ not checked: large files" in above(text)
+    assert text.count("1 changed file (`a.sql`)") == 1
+
+
 def test_time__is_in_words_and_a_part_is_a_lower_bound() -> None:
     cost = Cost(
         intervals=4,
@@ -226,6 +235,11 @@ HISTORY = "for all of its history"
 @pytest.mark.parametrize(
     ("expected", "document"),
     [
+        (
+            f"Past numbers may change: `stg.orders` is computed anew {HISTORY}, and 2 models "
+            "depend on it.",
+            {"impact": Impact()},
+        ),
         (
             f"Past numbers change: `amount` in `stg.orders` is computed differently {HISTORY}, and "
             "4 models depend on it.",

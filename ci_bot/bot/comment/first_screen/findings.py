@@ -15,6 +15,7 @@ from ci_bot.contracts.documents.report import Report, Risk
 TOP_FIXES = 8
 TOP_POINTS = 3
 
+_LARGE_FILES = "large files"
 _NOT_CHECKED = "R10-not-checked"
 _WEIGHT = {name: index for index, name in enumerate(SEVERITIES)}
 _HEAVY: tuple[Severity, ...] = ("blocker", "high", "medium")
@@ -62,6 +63,11 @@ class Findings:
             return _WEIGHT[risk.severity], risk.rule, risk.model or ""
 
         return sorted(self.report.risks, key=weight)
+
+    @cached_property
+    def listed(self) -> list[Risk]:
+        """All but what was not checked: that is no finding about the change."""
+        return [risk for risk in self.ordered if not _is_one_word(risk)]
 
     @cached_property
     def fixes(self) -> list[Fix]:
@@ -133,7 +139,7 @@ class Findings:
     def _is_open(self, risk: Risk) -> bool:
         fact = risk.rule in _FACTS and not risk.weighed and risk.severity in ("low", "info")
         fact |= risk.rule == BASE_BROKEN and bool(self.report.base_failures)
-        return not (fact or _is_gap(risk) or id(risk) in self._told)
+        return not (fact or _is_one_word(risk) or id(risk) in self._told)
 
 
 def _grouped(risks: Sequence[Risk]) -> list[Point]:
@@ -141,6 +147,11 @@ def _grouped(risks: Sequence[Risk]) -> list[Point]:
     for risk in risks:
         groups.setdefault((risk.severity, risk.rule), []).append(risk)
     return [Point(found[0], len(found) - 1) for found in groups.values()]
+
+
+def _is_one_word(risk: Risk) -> bool:
+    """Whether the line of what was not checked says it all; it does not name files."""
+    return _is_gap(risk) and risk.subject != _LARGE_FILES
 
 
 def _is_gap(risk: Risk) -> bool:
