@@ -1,7 +1,7 @@
 """Shows rendered comments as GitHub would, as HTML and as pictures. A tool for people, not a test.
 
 usage: view.py --mermaid PATH/mermaid.min.js --output DIR [--open] [FILE.md ...]
-       view.py --readme
+       view.py --readme --mermaid PATH/mermaid.min.js
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ def shoot(source: Path, picture: Path, width: int) -> int:
     return above
 
 
-def draw_readme() -> int:
-    """The README's picture; its collapsed sections stay closed, so no lineage has to be drawn."""
+def draw_readme(mermaid: Path | None) -> int:
+    """The README's picture, with the lineage that the comment shows open."""
     with tempfile.TemporaryDirectory() as directory:
         source = Path(directory).resolve() / "readme.html"
         text = README_SAMPLE.read_text("utf-8")
-        source.write_text(page(text, width=WIDTHS["desktop"], mermaid=None, opened=False))
+        source.write_text(page(text, width=WIDTHS["desktop"], mermaid=mermaid, opened=False))
         shoot(source, README_PICTURE, WIDTHS["desktop"])
     sys.stdout.write(f"{README_PICTURE}\n")
     return 0
@@ -138,7 +138,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args(arguments)
     if options.readme:
-        return draw_readme()
+        if options.mermaid is None:
+            parser.error("--mermaid names the script that draws the lineage")
+        return draw_readme(options.mermaid)
     if options.output is None:
         parser.error("--output names the directory of the pictures")
     options.output.mkdir(parents=True, exist_ok=True)
