@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -244,7 +245,19 @@ def work_left(planned: Planned, names: Names) -> list[Backfill]:
 def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     """How many intervals of the model's own unit the ranges hold."""
     unit = snapshot.node.interval_unit
+    if unit.is_month or unit.is_year:
+        months = 12 if unit.is_year else 1
+        return sum(math.ceil(_months(start, end) / months) for start, end in intervals)
     return sum(math.ceil((end - start) / unit.milliseconds) for start, end in intervals)
+
+
+def _months(start: int, end: int) -> int:
+    """How many calendar months a range touches; SQLMesh's own unit of a month has 28 days."""
+    first = datetime.fromtimestamp(start / 1_000, UTC)
+    last = datetime.fromtimestamp((end - 1) / 1_000, UTC)
+    if end <= start:
+        return 0
+    return (last.year - first.year) * 12 + last.month - first.month + 1
 
 
 def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
