@@ -208,6 +208,9 @@ class _Serving:
     def keep(self, document: Any) -> None:
         self._kept.append(document.to_json())
 
+    def at_the_end(self, action: Any) -> None:
+        """What is done after a stop; nothing is stopped here."""
+
     def answer(self, answer: Any) -> None:
         """What a sweep tells on the way; here only the last word counts."""
 

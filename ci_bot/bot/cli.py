@@ -238,6 +238,27 @@ def sweep(**options: Any) -> None:
     _locally(sweep_locally, with_projects(options))
 
 
+@_command("ci-bot learn --event-logs /var/log/spark-events")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@option(
+    "--event-logs",
+    type=Value(values.text),
+    required=True,
+    metavar="DIR",
+    help="Where prod's Spark leaves its event logs (`spark.eventLog.dir`): a path or a URL.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def learn(**options: Any) -> None:
+    """Learn from Spark's event logs what prod's runs have cost, for estimates."""
+    from ci_bot.bot.terminal.local_learn import learn_locally
+
+    _locally(learn_locally, with_projects(options))
+
+
 @commands.group("policy", cls=CommandGroup, no_args_is_help=False)
 @common_options
 def policy_commands() -> None:

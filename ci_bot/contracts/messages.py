@@ -27,6 +27,8 @@ from ci_bot.contracts.base import (
     Text,
 )
 from ci_bot.contracts.base_tests import BaseTests, TestName
+from ci_bot.contracts.cost.figures import Price
+from ci_bot.contracts.cost.learned import LearnDocument
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
@@ -135,7 +137,7 @@ class ReviewRequest(_Planning, _Request):
         default=False, description="Whether an apply of this run loads the same project again."
     )
     execution_time: str | None = None
-    executor_hour_price: float | None = Field(default=None, ge=0)
+    executor_hour_price: Price | None = None
     scopes: list[ModelScope] = Field(
         default_factory=list, description="Whose models the policy has to know."
     )
@@ -230,6 +232,7 @@ class ApplyRequest(_Planning, _OfEnvironment):
     reviewed: PlanIdentity | None = None
     window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
     table_diff: bool = True
+    executor_hour_price: Price | None = None
 
     @classmethod
     def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
@@ -268,6 +271,13 @@ class SweepRequest(_Request):
         return self
 
 
+class LearnRequest(_Request):
+    """What have prod's own runs cost? Read Spark's event logs, and write it into the ledger."""
+
+    activity: Literal["learn"] = "learn"
+    event_logs: Name = Field(description="The directory: a path, or a URL of a file system.")
+
+
 class DoctorRequest(_Request):
     """How are the parts that the other activities need? Read-only."""
 
@@ -286,6 +296,7 @@ AnyRequest = (
     | ListRequest
     | SweepRequest
     | DoctorRequest
+    | LearnRequest
 )
 REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
     Annotated[AnyRequest, Field(discriminator="activity")]
@@ -321,6 +332,7 @@ AnyAnswer = (
     | EnvironmentList
     | SweepDocument
     | DoctorDocument
+    | LearnDocument
     | FailedAnswer
 )
 Answer = Annotated[AnyAnswer, Field(discriminator="activity")]

@@ -22,6 +22,7 @@ from ci_bot.contracts.messages import (
     CleanupRequest,
     DoctorRequest,
     FailedAnswer,
+    LearnRequest,
     ListRequest,
     ReviewRequest,
     ScanRequest,
@@ -56,6 +57,7 @@ LoadingRequest = (
     | ListRequest
     | SweepRequest
     | DoctorRequest
+    | LearnRequest
 )
 
 
@@ -187,15 +189,11 @@ def perform(
             brief,
             keep=channel.keep,
             last_words=last_words,
+            at_the_end=stop.at_the_end,
         )
         return applying.apply(request, ports)
-    if isinstance(request, DoctorRequest):
-        from ci_bot.worker.doctor import examining
-
-        doctor_ports = examining.DoctorPorts(
-            clock, progress, before_spark, os.environ, sys.executable
-        )
-        return examining.doctor(request, doctor_ports)
+    if isinstance(request, DoctorRequest | LearnRequest):
+        return around(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
         from ci_bot.worker.cleanup import sweeping
 
@@ -228,6 +226,25 @@ def beside_the_plan(
     from ci_bot.worker.review import base_test_runs, reviewing
 
     return base_test_runs.base_tests(request, reviewing.ReviewPorts(clock, progress, before_spark))
+
+
+def around(
+    request: DoctorRequest | LearnRequest,
+    clock: Clock,
+    progress: Callable[[str, str], None],
+    before_spark: Callable[[], None],
+    stop: Stop,
+) -> Contract:
+    """Answers what is about the surroundings: how they are, and what prod's runs have cost."""
+    if isinstance(request, LearnRequest):
+        from ci_bot.worker.cost.event_log import activity
+
+        learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.requested)
+        return activity.learn_logs(request, learning)
+    from ci_bot.worker.doctor import examining
+
+    ports = examining.DoctorPorts(clock, progress, before_spark, os.environ, sys.executable)
+    return examining.doctor(request, ports)
 
 
 def failed(error: BaseException, request: AnyRequest) -> FailedAnswer:

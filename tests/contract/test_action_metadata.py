@@ -42,6 +42,7 @@ INPUTS = [
     "table-diff",
     "reclaim",
     "max-deletions",
+    "event-logs",
     "executor-hour-price",
     "timeout-minutes",
 ]

@@ -53,6 +53,10 @@ NUMBER = {
     "": "must be a number from 0",
     **dict.fromkeys(["x", "-0.1", "nan", "inf", "1e400", "1_0", "1,5"], "must be a number from 0"),
 }
+PRICE = dict.fromkeys(
+    ["x", "0.42", "-1 EUR", "nan EUR", "1 eur", "1 EURO", "1,5 EUR", "EUR 1", "1e3 EUR", "٣ EUR"],
+    "must be an amount from 0 up and a currency",
+)
 PLAN_ID = dict.fromkeys(
     ["zz", "1234567", "g" * 12, "a" * 65, "123 4567", NO_UTF8], "must be 8 to 64 hexadecimal digits"
 )
@@ -71,6 +75,7 @@ def words(*right: str) -> dict[str, str]:
 OPTIONS = {
     "--project": PATH,
     "--gateway": TEXT,
+    "--event-logs": TEXT,
     "--python-path": PATH,
     "--environment": TEXT,
     "--environment-prefix": {"": "must be lower case letters", **PREFIX},
@@ -294,7 +299,8 @@ INPUTS = {
     "table-diff": SWITCH,
     "reclaim": words("auto", "never", "always"),
     "max-deletions": {**WHOLE, "0": "must be at least 1"},
-    "executor-hour-price": NUMBER,
+    "event-logs": LINE,
+    "executor-hour-price": PRICE,
     "timeout-minutes": MINUTES,
 }
 # Never repeated, and GitHub alone can say whether it is right; see the client's tests.

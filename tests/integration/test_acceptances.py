@@ -9,7 +9,8 @@ import pytest
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 from ci_bot.contracts.documents.policy import Acceptance
-from ci_bot.worker.records.ledger import SCHEMA, Ledger
+from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.records.ledger_schema import SCHEMA
 from tests.integration.test_lease import database
 from tests.lease_process import connection
 

@@ -16,11 +16,11 @@ from ci_bot.contracts.documents.plan import Backfill, ProdPlan, Window
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.errors import BadInput
+from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan
 from ci_bot.worker.plan.options import PlanOptions, resolve
 from ci_bot.worker.plan.planning import Planned, PlanRequest, category_of
 from ci_bot.worker.project.plan_settings import plan_settings
-from ci_bot.worker.records import history
 from ci_bot.worker.words.names import Names
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
@@ -100,7 +100,7 @@ class Seen:
             self.planned,
             self.names,
             built=first_build.of_environment(self.planned),
-            estimate=lambda work: history.estimate(work, []),
+            estimate=estimate,
         )
 
     @property

@@ -31,6 +31,7 @@ EXPECTED = [
     "gaps",
     "state size",
     "environments",
+    "estimates",
     "java",
     "spark",
     "catalogs",

@@ -19,6 +19,7 @@ from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.work import totals
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan
 from ci_bot.worker.plan.options import resolve
 from ci_bot.worker.plan.planning import Planned, PlanRequest
@@ -27,7 +28,6 @@ from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline
 from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.project.plan_settings import plan_settings
-from ci_bot.worker.records import history
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 from tests.projects import Shop
@@ -113,7 +113,7 @@ class Seen:
             self.planned,
             self.names,
             built=first_build.of_environment(self.planned),
-            estimate=lambda work: history.estimate(work, []),
+            estimate=estimate,
         )
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ci_bot.contracts.messages import Owner
-from ci_bot.worker.records.ledger import SCHEMA
+from ci_bot.worker.records.ledger_schema import SCHEMA
 from tests.conftest import PROD_UNTIL, REPOSITORY, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
 from tests.integration.test_postgres_state import connect, own_database, state_rows

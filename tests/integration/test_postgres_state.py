@@ -15,7 +15,7 @@ import psycopg2
 import pytest
 
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.worker.records.ledger import SCHEMA
+from ci_bot.worker.records.ledger_schema import SCHEMA
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_review import ADD_ORDERS, REVENUE
 from tests.projects import CONFIG, Shop, write_shop

@@ -21,7 +21,8 @@ from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.rules import FACTS, RULES, rule
 from ci_bot.worker import compat
-from ci_bot.worker.records.ledger import Ledger, LedgerRow, LedgerSnapshot, RunRow
+from ci_bot.worker.records.cost_ledger import CostLedger, RunRow
+from ci_bot.worker.records.ledger import Ledger, LedgerRow, LedgerSnapshot
 from tests.conftest import PROD_UNTIL
 from tests.github_standin.local_git import LocalGit
 from tests.one_jvm import one_jvm
@@ -115,10 +116,13 @@ class History:
     def apply_elsewhere(self, environment: str, number: int) -> None:
         """What an apply of the checkout by another pull request leaves in state and ledger."""
         made = self._plan(environment, UNTIL)
-        self._in_ledger(lambda ledger: ledger.put(_row(environment, number, made)))
+        self._in_ledger(lambda adapter: Ledger(adapter).put(_row(environment, number, made)))
 
     def record_runs(self, *runs: RunRow) -> None:
-        self._in_ledger(lambda ledger: ledger.add_runs(list(runs), forget_before="2024"))
+        def add(adapter: Any) -> None:
+            CostLedger(adapter).add_runs(list(runs), forget_before="2024")
+
+        self._in_ledger(add)
 
     def _plan(self, environment: str, until: str) -> list[Any]:
         set_console(NoopConsole())
@@ -132,12 +136,12 @@ class History:
         finally:
             context.close()
 
-    def _in_ledger(self, write: Callable[[Ledger], None]) -> None:
+    def _in_ledger(self, write: Callable[[Any], None]) -> None:
         context = Context(paths=[str(self.shop.project)], load=False)
         try:
-            ledger = Ledger(compat.state_adapter(context))
-            ledger.prepare()
-            write(ledger)
+            adapter = compat.state_adapter(context)
+            Ledger(adapter).prepare()
+            write(adapter)
         finally:
             context.close()
 

@@ -94,7 +94,7 @@ def test_inputs__numbers_and_switches() -> None:
         ("plan-id", "g" * 12, "must be 8 to 64 hexadecimal digits"),
         ("diff-tolerance", "-0.1", "must be a number from 0 to 1"),
         ("diff-tolerance", "nan", "must be a number from 0 to 1"),
-        ("executor-hour-price", "inf", "must be a number from 0 up"),
+        ("executor-hour-price", "0.42", "must be an amount from 0 up and a currency"),
         ("max-executor-hours", "two", "must be a number"),
     ],
 )

@@ -23,6 +23,7 @@ from pydantic import (
 from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.values import FailOn
+from ci_bot.contracts.cost.figures import PRICE, Price
 from ci_bot.contracts.documents.plan import Severity
 from ci_bot.contracts.intervals import MOST_INTERVALS
 
@@ -56,6 +57,10 @@ def _line(text: str) -> str:
     return plain
 
 
+def _price(value: Any) -> Any:
+    return str(Price.parse(str(value)))
+
+
 def _account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise ValueError("must be a login or `organization/team` of GitHub")
@@ -72,6 +77,11 @@ RuleName = TypeAliasType("RuleName", Annotated[str, Field(max_length=100)])
 _Word = Annotated[str, Field(max_length=500), AfterValidator(_line)]
 _Selection = Annotated[_Word, AfterValidator(_selection)]
 _Account = Annotated[str, AfterValidator(_account)]
+_Price = Annotated[
+    str,
+    BeforeValidator(_price),
+    WithJsonSchema({"type": "string", "pattern": f"^{PRICE}$", "examples": ["0.42 EUR"]}),
+]
 StatementDeed = Literal["writes", "creates", "replaces", "alters", "drops", "grants", "describes"]
 _Some = Field(min_length=1, max_length=500)
 # A list of one may be written without its brackets.
@@ -227,7 +237,7 @@ class PolicyLimits(_Part):
 
 
 class CommentSettings(_Part):
-    executor_hour_price: Annotated[float, Field(ge=0)] | None = None
+    executor_hour_price: _Price | None = None
 
 
 class DiffEntry(Entry):

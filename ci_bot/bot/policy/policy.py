@@ -20,6 +20,7 @@ from ci_bot.bot.policy.document import (
     SeverityEntry,
     StatementEntry,
 )
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.policy.scopes import ModelScope, ScopedModels
 
 ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
@@ -61,9 +62,9 @@ class Policy:
         return PolicyLimits().model_copy(update=_set(file.limits for file in self.files))
 
     @property
-    def executor_hour_price(self) -> float | None:
+    def executor_hour_price(self) -> Price | None:
         prices = [file.comment.executor_hour_price for file in self.files]
-        return next((price for price in reversed(prices) if price is not None), None)
+        return next((Price.parse(price) for price in reversed(prices) if price is not None), None)
 
     @property
     def personal_schemas(self) -> list[str] | None:

@@ -246,6 +246,7 @@ def _apply(
             base_names=commits.base_names(),
             changed_files=changed.paths if changed is not None else None,
             table_diff=settings.inputs.table_diff,
+            executor_hour_price=settings.inputs.executor_hour_price,
         )
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)

@@ -16,10 +16,14 @@ from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, publisher_
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
+from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.bot.worker_calls.learn import learn, sentence
 from ci_bot.bot.worker_calls.sweep_rows import SweepOptions, SweptEnvironment
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Phase
 from ci_bot.contracts.environment import prefix_in
+from ci_bot.errors import BotError
 
 # GitHub shows ten annotations of a step; the summary has them all.
 _MOST_WARNINGS = 9
@@ -58,7 +62,28 @@ def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github
         github.pull_states,
         on_rescue,
     )
-    return publish(swept, publisher)
+    code = publish(swept, publisher)
+    if inputs.event_logs is not None:
+        _learn(inputs.event_logs, publisher, client)
+    return code
+
+
+def _learn(event_logs: str, publisher: Publisher, client: WorkerClient) -> None:
+    """Estimates are better with it, and nothing else depends on it: so a failure is a warning."""
+    runner = publisher.settings.runner
+    try:
+        answer = learn(
+            client,
+            owner_name=runner.repository,
+            event_logs=event_logs,
+            run=str(runner.run_id),
+        )
+    except BotError as error:
+        answer = failure_of(error, "learn", publisher.redactor)
+    if isinstance(answer, Failure):
+        publisher.commands.warning(f"Nothing was learned from the event logs: {answer.message}")
+    else:
+        publisher.commands.notice(sentence(answer))
 
 
 def publish(swept: sweeping.Swept, publisher: Publisher) -> int:

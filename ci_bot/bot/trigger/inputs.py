@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 from ci_bot import __version__
 from ci_bot.bot import values
 from ci_bot.bot.values import FailOn
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.errors import BadInput
 
@@ -77,7 +78,8 @@ class Inputs:
     table_diff: bool = _input(True, values.flag)
     reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _input(20, values.whole_number(1))
-    executor_hour_price: float | None = _input(None, values.number())
+    event_logs: str | None = _input(None, values.text)
+    executor_hour_price: Price | None = _input(None, Price.parse)
     timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
 
     @classmethod

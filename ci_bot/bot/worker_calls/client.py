@@ -38,6 +38,7 @@ from ci_bot.bot.worker_calls.failures import checked
 from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
 from ci_bot.contracts.base import Contract, Failure
 from ci_bot.contracts.base_tests import BaseTests
+from ci_bot.contracts.cost.learned import LearnDocument
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
@@ -52,6 +53,7 @@ from ci_bot.contracts.messages import (
     CleanupRequest,
     DoctorRequest,
     FailedAnswer,
+    LearnRequest,
     ListRequest,
     Owner,
     Progress,
@@ -289,6 +291,9 @@ class WorkerClient:
 
     def doctor(self, request: DoctorRequest) -> DoctorDocument | Failure:
         return self._ask(request, DoctorDocument)
+
+    def learn(self, request: LearnRequest) -> LearnDocument | Failure:
+        return self._ask(request, LearnDocument)
 
     def _ask_alone(self, second: Second) -> None:
         """Asks for what was to be asked beside a question that could not be asked."""

@@ -19,6 +19,7 @@ from ci_bot.contracts.base import (
     Timings,
     Versions,
 )
+from ci_bot.contracts.cost.figures import ActualCost, Counters
 from ci_bot.contracts.documents.plan import BackfillAction, Cost, Decision
 from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.report import Risk
@@ -52,6 +53,10 @@ class AppliedModel(Contract):
     batches: Count
     seconds: Seconds
     rows: Count | None = None
+    executor_seconds: Seconds | None = Field(
+        default=None, description="Executor time allocated to it; null where it was not counted."
+    )
+    counters: Counters | None = None
     audits: list[ModelAudit] = Field(default_factory=list)
 
 
@@ -200,7 +205,10 @@ class ApplyDocument(Contract):
     attempts: list[Attempt] = Field(default_factory=list)
     estimate: Cost | None = None
     executor_hours: Seconds | None = Field(
-        default=None, description="What building took: wall time times Spark's executors."
+        default=None, description="What building took: executors occupied while it built."
+    )
+    cost: ActualCost | None = Field(
+        default=None, description="What building cost; null where nothing is known of it."
     )
     difference: PlanDifference | None = Field(
         default=None, description="Reviewed plan against the plan of now, where they differ."

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from ci_bot.contracts.base import Contract, Count, FilePath, Line, Name, Seconds, Text, Timestamp
+from ci_bot.contracts.cost.figures import Accuracy, Currency, ModelEstimate
 
 ChangeType = Literal["added", "removed", "direct", "indirect", "metadata"]
 Category = Literal[
@@ -271,8 +272,22 @@ class Cost(Contract):
     executor_hours_mid: Seconds | None = None
     executor_hours_high: Seconds | None = None
     price: Seconds | None = Field(default=None, description="Of the middle estimate.")
+    currency: Currency | None = Field(default=None, description="ISO 4217; null without a price.")
     confidence: Confidence = "unknown"
     basis: Line
+    models: list[ModelEstimate] = Field(
+        default_factory=list, description="The known tables, the dearest first."
+    )
+    unneeded: list[Name] = Field(
+        default_factory=list,
+        description="Tables among them that are rebuilt although they read nothing that changes.",
+    )
+    unneeded_hours: Seconds | None = Field(
+        default=None, description="What the known ones of those cost; null: none is known."
+    )
+    accuracy: Accuracy | None = Field(
+        default=None, description="Of earlier estimates; null with fewer than five to tell of."
+    )
 
 
 class ProdPlan(Contract):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -18,10 +21,15 @@ from ci_bot.errors import BadInput, BotError
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence, preconditions
 from ci_bot.worker.apply.attempts import Attempts, PlanMovedError
+from ci_bot.worker.apply.cost_record import CostRecord
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.proof import Proof
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.cost.estimate import builds_long, estimate
+from ci_bot.worker.cost.known import known_of
+from ci_bot.worker.cost.meter import Meter
+from ci_bot.worker.cost.spark_store import SparkStore
 from ci_bot.worker.plan import describe, planning, requested
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.process.clock import Clock
@@ -29,7 +37,8 @@ from ci_bot.worker.project import opening
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.project.plan_settings import plan_settings
-from ci_bot.worker.records import history, ownership
+from ci_bot.worker.records import ownership
+from ci_bot.worker.records.cost_ledger import CostLedger, Outcome
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog
@@ -43,7 +52,8 @@ class ApplyPorts:
 
     `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
     before Spark starts where its process is not expected to live long. `keep` takes what to answer
-    if the process ends without a word, `last_words` what to answer where it is asked to stop.
+    if the process ends without a word, `last_words` what to answer where it is asked to stop, and
+    `at_the_end` what to do then after everything else.
     `pause` waits for seconds.
     """
 
@@ -54,6 +64,7 @@ class ApplyPorts:
     brief: Callable[[], None] = lambda: None
     keep: Callable[[ApplyDocument], None] = lambda _document: None
     last_words: Callable[[Callable[[], ApplyDocument]], None] = lambda _words: None
+    at_the_end: Callable[[Callable[[], None]], None] = lambda _action: None
     pause: Callable[[float], None] = time.sleep
 
 
@@ -108,6 +119,15 @@ class _Run:
         )
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
+        self.costs = CostLedger(compat.state_adapter(self.context))
+        self.meter = Meter(lambda: SparkStore(self.context.engine_adapter.spark), time.time)
+        self.cost_record = CostRecord(
+            request.environment,
+            self.context,
+            self.costs,
+            self.meter,
+            request.executor_hour_price,
+        )
         self.hold = Hold(opened.context, request.environment, request.owner, stopped=ports.stop)
         self.record = Record(request, self.context, self.ledger, self.catalog, self.hold)
         self.attempts = Attempts(
@@ -118,6 +138,7 @@ class _Run:
             names=self.names,
             repository=place_of(request, request.projects).repository,
             replan=self._replan,
+            around_batch=self._around_batch,
         )
         self.report = RunReport(
             request,
@@ -127,6 +148,8 @@ class _Run:
             started=started,
             attempts=self.attempts.made,
         )
+        self.report.metered = self.meter.models
+        self.versions: dict[str, str] = {}
         self.proof = Proof(
             request,
             self.context,
@@ -139,6 +162,7 @@ class _Run:
             looking=evidence.EvidencePorts(
                 self.report.progress, self.hold.stop, ports.clock.now, ports.pause
             ),
+            count=lambda: self._count("applied"),
         )
 
     def execute(self) -> ApplyDocument:
@@ -186,7 +210,13 @@ class _Run:
         promoted = not work and preconditions.is_promoted(self.context, planned)
         if promoted and self._is_proven():
             return self.report.document("nothing_to_apply", reason_code="already_applied")
-        return _Ready(planned, work, history.of_work(work, self.ledger), promoted)
+        known = known_of(work, self.costs, self.context, self.names)
+        return _Ready(
+            planned,
+            work,
+            estimate(work, known, hour_price=self.request.executor_hour_price),
+            promoted,
+        )
 
     def _check_ownership(self) -> None:
         # In this order: see `ownership.refusal`.
@@ -253,17 +283,25 @@ class _Run:
     def _build(self, ready: _Ready) -> ApplyDocument:
         planned = ready.planned
         recorder = recorder_of(ready.work, self.names, self._built)
-        if not history.builds_long(self.ledger):
+        if not builds_long(self.costs):
             self.ports.brief()
         with self.ports.clock.phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             self.record.begin(planned, self.report.plan_id)
         self.report.begin(planned, recorder, ready.estimate)
+        self.versions = {
+            self.names.of(snapshot.name): str(snapshot.version)
+            for snapshot in planned.changed
+            if snapshot.version
+        }
         self.ports.last_words(self.report.stopped)
+        self.ports.at_the_end(lambda: self._count("cancelled"))
         try:
             failure = None if ready.promoted else self._attempt(planned, recorder)
             if failure is not None:
                 self.record.end("failed")
+                stopped = failure.reason_code in ("cancelled", "stop_requested")
+                self._count("cancelled" if stopped else "failed")
                 return self._unfinished(failure)
             failure = self.proof.collect(planned, self.attempts.made)
             return self._unfinished(failure) if failure else self.report.applied()
@@ -273,11 +311,38 @@ class _Run:
                 sys.excepthook(type(error), error, error.__traceback__)
             if not self.report.promoted:
                 self.record.end("failed")
+                self._count("failed")
             return self._unfinished(self._failure(error))
 
     def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
         self._progress("apply", f"building {self.request.environment}", None, None)
-        return self.attempts.build(planned, recorder)
+        self.meter.start()
+        try:
+            return self.attempts.build(planned, recorder)
+        finally:
+            self.meter.finish()
+
+    def _around_batch(
+        self, snapshot: Snapshot, span: tuple[int, int]
+    ) -> AbstractContextManager[None]:
+        if snapshot.is_view:
+            return nullcontext()
+        intervals = describe.count_intervals(snapshot, [span]) if snapshot.is_incremental else 1
+        return self.meter.batch(self.names.of(snapshot.name), intervals)
+
+    def _count(self, outcome: Outcome) -> None:
+        """Writes down what building has cost; the first call counts."""
+        if not self.report.begun:
+            return
+        cost = self.cost_record.write(
+            outcome,
+            self.report.models(),
+            versions=self.versions,
+            plan_id=self.report.plan_id,
+            expected=self.report.estimate,
+            wall_seconds=self.ports.clock.phases.get("apply", 0.0),
+        )
+        self.report.cost = cost or self.report.cost
 
     def _unfinished(self, failure: Failure) -> ApplyDocument:
         stopped = failure.reason_code == "stop_requested"

@@ -16,6 +16,7 @@ from ci_bot.errors import Refused
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.compat import AroundBatch
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
@@ -60,6 +61,7 @@ class Attempts:
         repository: The directory that paths in messages are shown relative to.
         replan: The same plan anew, because the snapshots of a failed one carry stale intervals. It
             raises where there is none that may be built.
+        around_batch: Entered around each batch.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Attempts:
         names: Names,
         repository: Path,
         replan: Callable[[], Planned],
+        around_batch: AroundBatch,
     ) -> None:
         self._context = context
         self._hold = hold
@@ -80,6 +83,7 @@ class Attempts:
         self._names = names
         self._repository = repository
         self._replan = replan
+        self._around_batch = around_batch
         self.made: list[Attempt] = []
 
     def build(self, planned: Planned, recorder: Recorder) -> Failure | None:
@@ -152,6 +156,7 @@ class Attempts:
             recorder.on_audits,
             max_workers=1 if alone else None,
             promotion=self._hold.promotion,
+            around_batch=self._around_batch,
         )
         evaluator.evaluate(planned.plan.to_evaluatable(), circuit_breaker=self._hold.stop)
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 from ci_bot.contracts.base import Failure, PlanId, Versions
-from ci_bot.contracts.documents.apply import BUILDING, ApplyDocument, Attempt, Step, View
+from ci_bot.contracts.cost.figures import ActualCost
+from ci_bot.contracts.documents.apply import (
+    BUILDING,
+    AppliedModel,
+    ApplyDocument,
+    Attempt,
+    Step,
+    View,
+)
 from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.plan_identity import PlanDifference, PlanIdentity, full_id
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
 from ci_bot.worker.apply.evidence import Evidence
 from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.cost.meter import Metered
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import OpenProject, versions_of
 from ci_bot.worker.records.lease import Say
@@ -62,7 +71,8 @@ class RunReport:
         self.promoted = False
         self.views: list[View] = []
         self.evidence = Evidence()
-        self.executor_hours: float | None = None
+        self.cost: ActualCost | None = None
+        self.metered: Callable[[], Mapping[str, Metered]] = dict
 
     def begin(self, planned: Planned, recorder: Recorder, estimate: Cost) -> None:
         """From now on something is written, so every end has something to tell."""
@@ -97,15 +107,14 @@ class RunReport:
         """A document with what is known now."""
         if self._recorder is not None:
             parts = {
-                "models": self._recorder.applied(self.evidence.rows)
-                if self.promoted
-                else self._recorder.so_far(),
+                "models": self.models(),
                 "audits": self._recorder.audit_totals(self._audits),
                 "views": self.views,
                 "table_diff": self.evidence.diffs,
                 "evidence_missing": self.evidence.missing,
                 "estimate": self.estimate,
-                "executor_hours": self.executor_hours,
+                "executor_hours": self.cost.allocated_hours if self.cost else None,
+                "cost": self.cost,
                 **parts,
             }
         return ApplyDocument(
@@ -119,6 +128,28 @@ class RunReport:
             versions=self._versions,
             **parts,
         )
+
+    def models(self) -> list[AppliedModel]:
+        """The models that were built, with what they have cost where that is known by now."""
+        if self._recorder is None:
+            return []
+        found = (
+            self._recorder.applied(self.evidence.rows) if self.promoted else self._recorder.so_far()
+        )
+        if self.cost is None or self.cost.source != "counters":
+            return found
+        metered = self.metered()
+        return [
+            model.model_copy(
+                update={
+                    "executor_seconds": round(known.allocated.executors, 3),
+                    "counters": known.counters,
+                }
+            )
+            if (known := metered.get(model.model)) is not None
+            else model
+            for model in found
+        ]
 
     def applied(self) -> ApplyDocument:
         """The document of an apply that came to its end."""

@@ -6,8 +6,7 @@ apply, because the ledger does not say that it was.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -16,7 +15,6 @@ from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import Attempt, View
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_INCOMPLETE
-from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence
 from ci_bot.worker.apply.diff.spark_port import SparkPort
 from ci_bot.worker.apply.prod_audits import ask_prod
@@ -38,6 +36,7 @@ class Proof:
 
     Args:
         looking: How Spark is asked, and when to stop.
+        count: Writes down what building has cost, once the rows are counted.
     """
 
     def __init__(
@@ -52,6 +51,7 @@ class Proof:
         report: RunReport,
         clock: Clock,
         looking: evidence.EvidencePorts,
+        count: Callable[[], None],
     ) -> None:
         self._ask = request
         self._context = context
@@ -62,6 +62,7 @@ class Proof:
         self._report = report
         self._clock = clock
         self._looking = looking
+        self._count = count
 
     def collect(self, planned: Planned, attempts: Sequence[Attempt]) -> Failure | None:
         """Why the environment cannot be said to work; None where all of its views resolve."""
@@ -82,7 +83,7 @@ class Proof:
         if self._hold.stop():
             return self._hold.failure()
         if attempts:
-            self._count_costs(planned)
+            self._count()
         if failure is None and self._report.evidence.missing is None:
             self._record.end("applied")
         return failure
@@ -122,21 +123,6 @@ class Proof:
         if failure is not None:
             report.evidence = evidence.Evidence(missing="some of its views do not resolve")
         return failure
-
-    def _count_costs(self, planned: Planned) -> None:
-        """What it took, for the report and for later estimates; an apply without it is as good."""
-        wall_seconds = self._clock.phases.get("apply", 0.0)
-        try:
-            executors = compat.executor_count(self._context)
-            self._report.executor_hours = round(wall_seconds * executors / 3_600, 5)
-            self._record.runs(
-                planned,
-                self._report.applied().models,
-                wall_seconds=wall_seconds,
-                executors=executors,
-            )
-        except Exception as error:
-            print(f"The costs were not recorded: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
 
 
 def _unresolved(views: list[View]) -> Failure | None:

@@ -1,15 +1,12 @@
-"""What an apply writes into the ledger: what it is about to make, how it ended, what it cost."""
+"""What an apply writes into the ledger: what it is about to make, and how it ended."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
-from ci_bot.contracts.documents.apply import AppliedModel
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.worker.plan.planning import Planned
-from ci_bot.worker.records import history
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.lease import LeaseLostError
 from ci_bot.worker.records.ledger import (
@@ -23,7 +20,6 @@ from ci_bot.worker.records.ledger import (
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog
 from ci_bot.worker.words import times
-from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
 
 
@@ -74,32 +70,6 @@ class Record:
                     updated_at=now,
                 )
             )
-
-    def runs(
-        self,
-        planned: Planned,
-        models: Sequence[AppliedModel],
-        *,
-        wall_seconds: float,
-        executors: int,
-    ) -> None:
-        """What the models cost, for the estimates of later reviews."""
-        names = Names(self._context.default_catalog, self._context.default_dialect)
-        now = times.now_milliseconds()
-        rows = history.runs_of(
-            models,
-            versions={
-                names.of(snapshot.name): str(snapshot.version)
-                for snapshot in planned.changed
-                if snapshot.version
-            },
-            environment=self._ask.environment,
-            wall_seconds=wall_seconds,
-            executors=executors,
-            at=times.iso(now),
-        )
-        oldest = times.iso(now - history.KEEP_DAYS * 86_400_000)
-        self._ledger.add_runs(rows, forget_before=oldest)
 
     def end(self, phase: LedgerPhase) -> None:
         """How far it got. Without the lease the row is another run's, and stays as it is; and a

@@ -33,6 +33,7 @@ from ci_bot.worker.compat.loading import (
 )
 from ci_bot.worker.compat.macros import judge_macro_code
 from ci_bot.worker.compat.planner import (
+    AroundBatch,
     AuditListener,
     AuditOutcome,
     AuditQuestion,
@@ -86,6 +87,7 @@ from ci_bot.worker.compat.states import (
 from ci_bot.worker.compat.throwaway_cache import spare_the_cache
 
 __all__ = [
+    "AroundBatch",
     "AuditListener",
     "AuditOutcome",
     "AuditQuestion",

@@ -246,18 +246,30 @@ class AuditOutcome:
 
 
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
+# Entered around one batch, in the thread that computes it, with the range in milliseconds.
+AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
 
 
 class RecordingScheduler(Scheduler):
     """SQLMesh's scheduler, which also hands on the result of every audit.
 
     It has no notification targets: an apply to a PR environment must not ring the alarms that the
-    project configured for prod. (`Scheduler._audit_snapshot`)
+    project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
     """
 
-    def __init__(self, *args: Any, on_audits: AuditListener, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, on_audits: AuditListener, around_batch: AroundBatch, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._on_audits = on_audits
+        self._around_batch = around_batch
+
+    def evaluate(
+        self, snapshot: Snapshot, start: Any, end: Any, *args: Any, **kwargs: Any
+    ) -> list[Any]:
+        with self._around_batch(snapshot, (to_timestamp(start), to_timestamp(end))):
+            results: list[Any] = super().evaluate(snapshot, start, end, *args, **kwargs)
+        return results
 
     def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
         def question(result: Any) -> AuditQuestion | None:
@@ -318,6 +330,7 @@ def plan_evaluator(
     *,
     max_workers: int | None,
     promotion: Callable[[], AbstractContextManager[None]],
+    around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
 ) -> BuiltInPlanEvaluator:
     """What executes a plan's stages, with our console and our scheduler.
 
@@ -325,6 +338,7 @@ def plan_evaluator(
         max_workers: How many batches run at once; None takes the connection's setting.
         promotion: Entered around the write that promotes the environment in the state, and once
             more before its views are made. What it raises stops the plan.
+        around_batch: Entered around each batch.
     """
 
     def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
@@ -336,6 +350,7 @@ def plan_evaluator(
             max_workers=max_workers or context.concurrent_tasks,
             console=console,
             on_audits=on_audits,
+            around_batch=around_batch,
         )
 
     evaluator = LeasedPlanEvaluator(

@@ -1,27 +1,24 @@
-"""What backfills cost, recorded after each apply, and the estimate of the next one from that.
+"""The expected cost of planned work, from what the ledger knows of the same models.
 
-An executor-hour is one executor occupied for an hour. What an apply takes is its wall time times
-the executors that Spark had; each model is charged its share of that by the seconds of its batches,
-because models run side by side.
+An executor-hour is one executor occupied for an hour. A model's own applies are the best source;
+where there are none, prod's own runs of it are taken, which Spark's event logs tell of. What
+neither knows is unknown, and no sum pretends to hold it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import median
+from dataclasses import dataclass, field
 from typing import Any
 
-from ci_bot.contracts.documents.apply import AppliedModel
+from ci_bot.contracts.cost.figures import Accuracy, CostLayer, ModelEstimate, Price
 from ci_bot.contracts.documents.plan import Backfill, Confidence, Cost
 from ci_bot.contracts.documents.work import tables_of, totals
-from ci_bot.worker.records.ledger import Ledger, RunRow
+from ci_bot.worker.cost.prediction import Past, predict
+from ci_bot.worker.records.cost_ledger import CostLedger, RunRow
 
-# Older runs tell of another warehouse and other data.
-KEEP_DAYS = 180
 # The newest of each model; what it cost a year ago is no longer what it costs.
 _NEWEST = 10
-# One run says nothing about the spread. Backfills of one model seldom differ by more than this.
-_SPREAD_LOW, _SPREAD_HIGH = 0.6, 1.6
 _CERTAIN_RUNS = 3
 # Java's optimizing compiler takes 8 s of an apply of a few small tables on two cores (26 s instead
 # of 18 s), and saves a seventh of one that works through 6 million rows (55 s instead of 63 s), so
@@ -29,44 +26,29 @@ _CERTAIN_RUNS = 3
 _LONG_SECONDS = 60.0
 _RECENT_ROWS = 200
 
-
-def runs_of(
-    models: Sequence[AppliedModel],
-    *,
-    versions: Mapping[str, str],
-    environment: str,
-    wall_seconds: float,
-    executors: int,
-    at: str,
-) -> list[RunRow]:
-    """The rows to keep of one apply.
-
-    Args:
-        models: What it built, with the seconds of each.
-        versions: The snapshot version of each model by name.
-        wall_seconds: How long building took from the first batch to the last.
-        executors: How many executors Spark had; 1 in local mode.
-        at: When it ended, ISO 8601.
-    """
-    busy = sum(model.seconds for model in models)
-    return [
-        RunRow(
-            environment=environment,
-            model=model.model,
-            version=versions[model.model],
-            intervals=model.intervals,
-            batches=model.batches,
-            seconds=model.seconds,
-            executor_seconds=round(model.seconds / busy * wall_seconds * executors, 3),
-            rows=model.rows,
-            at=at,
-        )
-        for model in models
-        if model.model in versions and model.intervals and model.seconds > 0
-    ]
+_SAYS: dict[CostLayer, str] = {
+    "ledger": "their own applies",
+    "event_logs": "prod's runs in Spark's event logs",
+}
 
 
-def builds_long(ledger: Ledger) -> bool:
+@dataclass(frozen=True)
+class Known:
+    """What is known of models by their names, newest run first, layer by layer, the best first."""
+
+    layers: Mapping[CostLayer, Mapping[str, Sequence[Past]]] = field(default_factory=dict)
+    accuracy: Accuracy | None = None
+
+    def of(self, model: str) -> tuple[CostLayer, Sequence[Past]] | None:
+        """The best layer that knows the model, with its runs."""
+        for layer, models in self.layers.items():
+            runs = [run for run in models.get(model, ()) if run.intervals > 0]
+            if runs:
+                return layer, runs[:_NEWEST]
+        return None
+
+
+def builds_long(ledger: CostLedger) -> bool:
     """Whether a recent apply was so long that Java's optimizing compiler pays for itself."""
     totals: dict[tuple[str, str], float] = {}
     for run in ledger.runs(newest=_RECENT_ROWS):
@@ -75,7 +57,7 @@ def builds_long(ledger: Ledger) -> bool:
     return max(totals.values(), default=0.0) > _LONG_SECONDS
 
 
-def row_counts(ledger: Ledger, models: Collection[str]) -> dict[str, int]:
+def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
     """How many rows the newest apply has counted of each of these models, where one has."""
     found: dict[str, int] = {}
     for run in ledger.runs(models):
@@ -84,37 +66,60 @@ def row_counts(ledger: Ledger, models: Collection[str]) -> dict[str, int]:
     return found
 
 
-def of_work(work: Sequence[Backfill], ledger: Ledger, *, hour_price: float | None = None) -> Cost:
-    """`estimate`, from what the ledger knows of the models that are worked on."""
-    runs = ledger.runs({item.model for item in work})
-    return estimate(work, runs, hour_price=hour_price)
+def past_of(rows: Iterable[RunRow]) -> dict[str, list[Past]]:
+    """The runs of each model, newest first.
+
+    What Spark has counted is exact; where any run of a model was counted, those that a clock has
+    taken the time of are left out.
+    """
+    found: dict[str, list[RunRow]] = {}
+    for row in sorted(rows, key=lambda row: row.at, reverse=True):
+        found.setdefault(row.model, []).append(row)
+    return {model: [_past(row) for row in _best(each)] for model, each in found.items()}
+
+
+def _best(rows: list[RunRow]) -> list[RunRow]:
+    counted = [row for row in rows if row.source == "counters" and row.intervals]
+    return counted or rows
+
+
+def _past(row: RunRow) -> Past:
+    return Past(
+        intervals=row.intervals,
+        batches=row.batches,
+        seconds=row.executor_seconds,
+        input_bytes=row.counters.input_bytes if row.counters else None,
+    )
 
 
 def estimate(
-    work: Sequence[Backfill], history: Iterable[RunRow], *, hour_price: float | None = None
+    work: Sequence[Backfill], known: Known | None = None, *, hour_price: Price | None = None
 ) -> Cost:
-    """What `work` will take, from what the same models took before.
+    """What `work` will take.
 
-    Hours are per interval of each model's newest runs: the median for the middle, their least and
-    greatest for the range. A table without a run is named as unknown, and then hours and price are
-    those of the others, a lower bound; without any run they are unknown.
+    A table that no layer knows is named as unknown, and then hours and price are those of the
+    others, a lower bound; where nothing is known they are unknown.
 
     Args:
-        hour_price: The price of an executor-hour, in whatever currency the user thinks in.
+        hour_price: The price of an executor-hour.
     """
+    known = known or Known()
     total = totals(work)
-    rates = _hours_per_interval(history)
     built = tables_of(work)
-    known = [item for item in built if item.model in rates]
-    unknown = sorted({item.model for item in built} - rates.keys())
+    models = sorted(
+        (found for item in built if (found := _model(item, known)) is not None),
+        key=lambda found: (-found.executor_hours_mid, found.model),
+    )
+    unknown = sorted({item.model for item in built} - {found.model for found in models})
     counted: dict[str, Any] = {
         "intervals": total.intervals,
         "batches": total.batches,
         "tables_rebuilt": total.rebuilt,
         "tables": total.tables,
         "unknown": unknown,
+        "accuracy": known.accuracy,
     }
-    if not known:
+    if not models:
         return Cost(
             **counted,
             confidence="unknown",
@@ -122,40 +127,58 @@ def estimate(
             if built
             else "There is no table to build.",
         )
-    low = sum(min(rates[item.model]) * item.intervals for item in known)
-    middle = sum(median(rates[item.model]) * item.intervals for item in known)
-    high = sum(max(rates[item.model]) * item.intervals for item in known)
-    runs = sum(len(rates[item.model]) for item in known)
-    fewest = min(len(rates[item.model]) for item in known)
-    if fewest == 1:
-        low, high = min(low, middle * _SPREAD_LOW), max(high, middle * _SPREAD_HIGH)
+    middle = sum(found.executor_hours_mid for found in models)
     return Cost(
         **counted,
-        executor_hours_low=_hours(low),
+        executor_hours_low=_hours(sum(found.executor_hours_low for found in models)),
         executor_hours_mid=_hours(middle),
-        executor_hours_high=_hours(high),
-        price=round(middle * hour_price, 2) if hour_price is not None else None,
-        confidence=_confidence(len(unknown), fewest),
-        basis=f"From {runs} earlier {'run' if runs == 1 else 'runs'} of "
-        f"{len(known)} of {len(built)} models, scaled by intervals."
-        + (f" {len(unknown)} without a run are not in the figure." if unknown else ""),
+        executor_hours_high=_hours(sum(found.executor_hours_high for found in models)),
+        price=hour_price.of(middle) if hour_price else None,
+        currency=hour_price.currency if hour_price else None,
+        confidence=_confidence(models, unknown),
+        basis=_basis(models, len(built), len(unknown)),
+        models=models,
     )
 
 
-def _hours_per_interval(history: Iterable[RunRow]) -> dict[str, list[float]]:
-    """The newest runs of each model, in executor-hours for one interval."""
-    found: dict[str, list[float]] = {}
-    for run in sorted(history, key=lambda row: row.at, reverse=True):
-        kept = found.setdefault(run.model, [])
-        if run.intervals and len(kept) < _NEWEST:
-            kept.append(run.executor_seconds / 3_600 / run.intervals)
-    return {model: rates for model, rates in found.items() if rates}
+def _model(item: Backfill, known: Known) -> ModelEstimate | None:
+    found = known.of(item.model)
+    if found is None:
+        return None
+    layer, runs = found
+    expected = predict(
+        runs,
+        intervals=item.intervals,
+        batches=item.batches,
+        grows=item.action == "full_refresh",
+    )
+    if expected is None:
+        return None
+    return ModelEstimate(
+        model=item.model,
+        layer=layer,
+        runs=len(runs),
+        executor_hours_low=expected.low / 3_600,
+        executor_hours_mid=expected.middle / 3_600,
+        executor_hours_high=expected.high / 3_600,
+    )
 
 
-def _confidence(unknown: int, fewest: int) -> Confidence:
+def _basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
+    runs = sum(found.runs for found in models)
+    sources = [text for layer, text in _SAYS.items() if any(m.layer == layer for m in models)]
+    text = (
+        f"From {runs} earlier {'run' if runs == 1 else 'runs'} of {len(models)} of {built} models "
+        f"({', '.join(sources)})."
+    )
+    return text + (f" {unknown} without a run are not in the figure." if unknown else "")
+
+
+def _confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
     if unknown:
         return "low"
-    return "high" if fewest >= _CERTAIN_RUNS else "medium"
+    certain = all(found.runs >= _CERTAIN_RUNS and found.layer == "ledger" for found in models)
+    return "high" if certain else "medium"
 
 
 def _hours(value: float) -> float:

@@ -198,6 +198,7 @@ class _Doctor:
         self._check("gaps", lambda: self._add(state_checks.gaps(state, catalog, dialect)))
         self._check("state size", lambda: self._add(state_checks.size(state)))
         self._check("environments", lambda: self._add(state_checks.environments(state, prefix)))
+        self._check("estimates", lambda: self._add(state_checks.estimates(state)))
         self.prod = state.get_environment(c.PROD)
         if self.context.models:
             self._check("python", self._python)

@@ -11,7 +11,9 @@ from sqlmesh.core.state_sync.common import ExpiredBatchRange
 from ci_bot.contracts.documents.plan import ProjectCheck
 from ci_bot.contracts.environment import number_of
 from ci_bot.worker import compat
+from ci_bot.worker.cost.accuracy import known_accuracy, sentence_of
 from ci_bot.worker.plan.same_code import is_written_otherwise
+from ci_bot.worker.records.cost_ledger import CostLedger
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -150,3 +152,14 @@ def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
         fix="Build prod with the Python that reviews and applies have, else such models are built "
         "anew each time that the other one comes.",
     )
+
+
+def estimates(state: Any) -> ProjectCheck:
+    """How good the estimates of cost were; with fewer than five nobody can say."""
+    found = known_accuracy(CostLedger(compat.state_adapter_of(state)))
+    message = (
+        sentence_of(found)
+        if found is not None
+        else "fewer than five applies have an estimate of all of their models to compare with"
+    )
+    return ProjectCheck(name="estimates", status="ok", message=message)

@@ -32,6 +32,7 @@ class Stop:
         self._event = threading.Event()
         self._signal = signal.SIGTERM
         self._last_words: list[Callable[[], None]] = []
+        self._at_the_end: list[Callable[[], None]] = []
 
     @property
     def requested(self) -> bool:
@@ -40,6 +41,10 @@ class Stop:
     def on_last_words(self, action: Callable[[], None]) -> None:
         """Adds what must be done before the process ends; last added, first done."""
         self._last_words.append(action)
+
+    def at_the_end(self, action: Callable[[], None]) -> None:
+        """Adds what is done after everything else, if there is time left for it."""
+        self._at_the_end.append(action)
 
     def install(self) -> None:
         """Handles SIGINT and SIGTERM, and starts the thread that acts on them.
@@ -69,8 +74,9 @@ class Stop:
         self._exit_now(128 + self._signal)
 
     def _wind_down(self) -> None:
-        # The leases last: whoever waits for one may begin the moment that it is free.
-        for action in (*reversed(self._last_words), cancel_spark_jobs, release_leases):
+        # The leases after the jobs: whoever waits for one may begin the moment that it is free.
+        first = (*reversed(self._last_words), cancel_spark_jobs, release_leases)
+        for action in (*first, *self._at_the_end):
             try:
                 action()
             except Exception as error:

@@ -17,7 +17,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 from ci_bot.contracts.messages import Owner
 from ci_bot.errors import Refused
-from ci_bot.worker.records.ledger import SCHEMA
+from ci_bot.worker.records.ledger_schema import SCHEMA
 from ci_bot.worker.words import times
 
 LeasedActivity = Literal["apply", "cleanup", "reclaim"]

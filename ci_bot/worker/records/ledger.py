@@ -7,17 +7,17 @@ tables but no environment record in SQLMesh's state; then only this row knows wh
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlglot import exp
 
 from ci_bot.contracts.base import Contract, Count, Name, Timestamp
 from ci_bot.contracts.documents.policy import Acceptance
+from ci_bot.worker.records.ledger_schema import ACCEPTANCES, ENVIRONMENTS, LedgerTables
 from ci_bot.worker.warehouse.catalog import Catalog, Relation
 
-SCHEMA = "sqlmesh_ci_bot"
 LedgerPhase = Literal[
     "applying",
     "promoted",  # built and promoted; views or data have not been looked at, or not to the end
@@ -71,53 +71,28 @@ class LedgerRow(Contract):
     updated_at: Timestamp
 
 
-class RunRow(Contract):
-    """What one model's backfill took; the history that later estimates are made from."""
-
-    # Earlier rows also say of which plan they are, and how many bytes.
-    model_config = ConfigDict(extra="ignore")
-
-    environment: Name
-    model: Name
-    version: Name
-    intervals: Count
-    batches: Count
-    seconds: float
-    executor_seconds: float
-    rows: Count | None
-    at: Timestamp
-
-
 class Ledger:
     """Rows in a small schema of our own, through SQLMesh's engine adapter for its state."""
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
-        self._environments = exp.table_("_environments", db=SCHEMA)
-        self._runs = exp.table_("_runs", db=SCHEMA)
-        self._acceptances = exp.table_("_acceptances", db=SCHEMA)
-        text = exp.DataType.build("text")
-        self._environment_columns = {"name": text, "owner": text, "phase": text, "document": text}
-        self._run_columns = {"model": text, "at": text, "document": text}
-        self._acceptance_columns = {"about": text, "item": text, "at": text, "document": text}
+        self._tables = LedgerTables(adapter)
 
     def exists(self) -> bool:
-        """Whether any run of ours has recorded anything in this state database."""
-        return bool(self._adapter.table_exists(self._environments))
+        """Whether any run of ours has recorded anything in this state database.
+
+        Raises:
+            BadInput: a newer version of ci-bot has written this ledger, and only that can read it.
+        """
+        return self._tables.exist(ENVIRONMENTS)
 
     def prepare(self) -> None:
-        """Creates the ledger's schema and tables where they are not there yet."""
-        tables = {
-            self._environments: (self._environment_columns, ("name",)),
-            self._runs: (self._run_columns, None),
-            self._acceptances: (self._acceptance_columns, None),
-        }
-        missing = [table for table in tables if not self._adapter.table_exists(table)]
-        if missing:
-            self._adapter.create_schema(SCHEMA)
-        for table in missing:
-            columns, key = tables[table]
-            self._adapter.create_state_table(table, columns, primary_key=key)
+        """Creates the ledger's schema and tables where they are not there yet.
+
+        Raises:
+            BadInput: see `exists`.
+        """
+        self._tables.prepare()
 
     def get(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
         """The row of an environment, None where there is none.
@@ -130,7 +105,7 @@ class Ledger:
             return None
         query = (
             exp.select("document")
-            .from_(self._environments)
+            .from_(ENVIRONMENTS.table)
             .where(exp.column("name").eq(exp.Literal.string(environment)))
         )
         found = self._adapter.fetchone(query.lock() if lock else query)
@@ -140,7 +115,7 @@ class Ledger:
         """Every environment that the ledger knows, by name."""
         if not self.exists():
             return []
-        rows = self._adapter.fetchall(exp.select("document").from_(self._environments))
+        rows = self._adapter.fetchall(exp.select("document").from_(ENVIRONMENTS.table))
         return sorted(
             (LedgerRow.model_validate_json(row[0]) for row in rows), key=lambda row: row.environment
         )
@@ -151,7 +126,7 @@ class Ledger:
             return []
         rows = self._adapter.fetchall(
             exp.select("document")
-            .from_(self._environments)
+            .from_(ENVIRONMENTS.table)
             .where(exp.column("owner").eq(exp.Literal.string(owner)))
             .where(exp.column("phase").isin(*REMOVED).not_())
             .order_by("name")
@@ -165,7 +140,7 @@ class Ledger:
         with self._adapter.transaction():
             self._delete(row.environment)
             self._adapter.insert_append(
-                self._environments,
+                ENVIRONMENTS.table,
                 pd.DataFrame(
                     [
                         {
@@ -176,7 +151,7 @@ class Ledger:
                         }
                     ]
                 ),
-                target_columns_to_types=self._environment_columns,
+                target_columns_to_types=dict(ENVIRONMENTS.columns),
                 track_rows_processed=False,
             )
 
@@ -187,46 +162,16 @@ class Ledger:
 
     def _delete(self, environment: str) -> None:
         self._adapter.delete_from(
-            self._environments, exp.column("name").eq(exp.Literal.string(environment))
-        )
-
-    def runs(self, models: Collection[str] | None = None, *, newest: int = 5_000) -> list[RunRow]:
-        """The newest rows of what these models cost, or all models, newest first."""
-        if (models is not None and not models) or not self._adapter.table_exists(self._runs):
-            return []
-        query = exp.select("document").from_(self._runs)
-        if models is not None:
-            query = query.where(exp.column("model").isin(*sorted(models)))
-        rows = self._adapter.fetchall(
-            query.order_by(exp.column("at", quoted=True).desc()).limit(newest)
-        )
-        return [RunRow.model_validate_json(row[0]) for row in rows]
-
-    def add_runs(self, runs: list[RunRow], *, forget_before: str) -> None:
-        """Appends to the history of what models cost, and forgets what is older than that."""
-        import pandas as pd
-
-        if not runs:
-            return
-        self._adapter.delete_from(
-            self._runs, exp.column("at", quoted=True) < exp.Literal.string(forget_before)
-        )
-        self._adapter.insert_append(
-            self._runs,
-            pd.DataFrame(
-                [{"model": run.model, "at": run.at, "document": run.to_json()} for run in runs]
-            ),
-            target_columns_to_types=self._run_columns,
-            track_rows_processed=False,
+            ENVIRONMENTS.table, exp.column("name").eq(exp.Literal.string(environment))
         )
 
     def acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
         """What was accepted in a pull request, oldest first."""
-        if not self._adapter.table_exists(self._acceptances):
+        if not self._tables.exist(ACCEPTANCES):
             return []
         query = (
             exp.select("document")
-            .from_(self._acceptances)
+            .from_(ACCEPTANCES.table)
             .where(exp.column("about").eq(_about(repository, pull_request)))
             .order_by(exp.column("at", quoted=True))
         )
@@ -241,7 +186,7 @@ class Ledger:
         about, key = _about(repository, pull_request), json.dumps([item.rule, item.model])
         with self._adapter.transaction():
             self._adapter.delete_from(
-                self._acceptances,
+                ACCEPTANCES.table,
                 exp.or_(
                     exp.and_(
                         exp.column("about").eq(about),
@@ -252,9 +197,9 @@ class Ledger:
             )
             row = {"about": about.this, "item": key, "at": item.at, "document": item.to_json()}
             self._adapter.insert_append(
-                self._acceptances,
+                ACCEPTANCES.table,
                 pd.DataFrame([row]),
-                target_columns_to_types=self._acceptance_columns,
+                target_columns_to_types=dict(ACCEPTANCES.columns),
                 track_rows_processed=False,
             )
 

@@ -11,8 +11,8 @@ from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.configuring import configure, new_context
 from ci_bot.worker.project.directories import place_of
-from ci_bot.worker.records.history import KEEP_DAYS
 from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.records.ledger_schema import KEEP_DAYS
 from ci_bot.worker.words import times
 
 

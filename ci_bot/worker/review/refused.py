@@ -12,6 +12,7 @@ from typing import Any
 from ci_bot.contracts.documents.plan import Lineage
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
+from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.requested import PlanRefusedError
 from ci_bot.worker.process import load_trace
@@ -19,7 +20,6 @@ from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import validation
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject, described_project, versions_of
-from ci_bot.worker.records import history
 from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.rule_inputs import refused_inputs
@@ -84,6 +84,6 @@ def no_plan() -> dict[str, Any]:
         "restatements": [],
         "statements": [],
         "lineage": Lineage(),
-        "cost": history.estimate([], []),
+        "cost": estimate([]),
         "stages": [],
     }

@@ -18,6 +18,9 @@ from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
+from ci_bot.worker.cost.estimate import estimate
+from ci_bot.worker.cost.known import known_of
+from ci_bot.worker.cost.unneeded import with_unneeded
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested, same_code
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
@@ -30,7 +33,8 @@ from ci_bot.worker.project import baseline, opening, validation
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject, described_project, versions_of
 from ci_bot.worker.project.plan_settings import PlanSettings, plan_settings
-from ci_bot.worker.records import history, ownership
+from ci_bot.worker.records import ownership
+from ci_bot.worker.records.cost_ledger import CostLedger
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.checks import run_checks
@@ -108,8 +112,12 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     with clock.phase("impact"):
         impact = column_impact(planned, names, found)
+    described["cost"] = with_unneeded(described["cost"], described["work"], impact)
     with clock.phase("prod plan"):
         merged = facts.prod_plan()
+    if merged is not None and merged.cost is not None:
+        priced = with_unneeded(merged.cost, merged.full_backfill, impact)
+        merged = merged.model_copy(update={"cost": priced})
     return ReviewFacts(
         project=described_project(opened, place),
         environment=request.environment,
@@ -286,13 +294,18 @@ class _Facts:
         """Known rows of the changed models that are built whole, by fully qualified name."""
         if self.planned is None or self.opened.baseline != "state":
             return {}
-        return known_rows(self.planned, self._ledger, self.names)
+        return known_rows(self.planned, self._costs, self.names)
 
     def _cost(self, work: list[Backfill]) -> Cost:
         price = self.request.executor_hour_price
         if self.opened.baseline != "state":
-            return history.estimate(work, [], hour_price=price)
-        return history.of_work(work, self._ledger, hour_price=price)
+            return estimate(work, hour_price=price)
+        known = known_of(work, self._costs, self.opened.context, self.names)
+        return estimate(work, known, hour_price=price)
+
+    @cached_property
+    def _costs(self) -> CostLedger:
+        return CostLedger(compat.state_adapter(self.opened.context))
 
     @cached_property
     def _ledger(self) -> Ledger:

@@ -10,13 +10,13 @@ from typing import Any
 from sqlmesh.core import constants as c
 
 from ci_bot.contracts.messages import ReviewRequest
+from ci_bot.worker.cost.estimate import row_counts
 from ci_bot.worker.plan.describe import change_type, statements
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Planned, category_of
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.records import history
-from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.records.cost_ledger import CostLedger
 from ci_bot.worker.rules import RuleInputs, reading
 from ci_bot.worker.statements.plan_statements import judge_plan
 from ci_bot.worker.words.names import Names, file_name
@@ -100,14 +100,14 @@ def _models_in_prod(opened: OpenProject) -> dict[str, Any]:
     return {s.name: s.model for s in snapshots.values() if s.is_model}
 
 
-def known_rows(planned: Planned, ledger: Ledger, names: Names) -> dict[str, int]:
+def known_rows(planned: Planned, ledger: CostLedger, names: Names) -> dict[str, int]:
     """Rows that applies have counted of changed FULL models, by fully qualified name."""
     full = {
         names.of(snapshot.name): str(snapshot.name)
         for snapshot in planned.changed
         if snapshot.is_model and snapshot.model.kind.is_full
     }
-    return {full[name]: rows for name, rows in history.row_counts(ledger, full).items()}
+    return {full[name]: rows for name, rows in row_counts(ledger, full).items()}
 
 
 def _models_before(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.contracts.documents.apply import AppliedModel
-from ci_bot.contracts.documents.plan import Backfill
-from ci_bot.worker.records.history import builds_long, estimate, runs_of
-from ci_bot.worker.records.ledger import Ledger, RunRow
+from ci_bot.contracts.cost.figures import Price
+from ci_bot.contracts.documents.plan import Backfill, Cost
+from ci_bot.worker.cost.estimate import Known, builds_long, past_of
+from ci_bot.worker.cost.estimate import estimate as estimate_known
+from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.records.cost_ledger import CostLedger, RunRow
 
 HOUR = 3_600.0
 
@@ -47,6 +49,13 @@ def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> Ru
     )
 
 
+def estimate(
+    items: Sequence[Backfill], history: Iterable[RunRow], *, hour_price: Price | None = None
+) -> Cost:
+    known = Known(layers={"ledger": past_of(history)})
+    return estimate_known(items, known, hour_price=hour_price)
+
+
 class Runs:
     """The ledger's rows."""
 
@@ -58,9 +67,9 @@ class Runs:
 
 
 def test_builds_long__adds_up_the_models_of_one_apply() -> None:
-    assert not builds_long(cast(Ledger, Runs()))
-    assert not builds_long(cast(Ledger, Runs(run("a", 1, 40.0, 1), run("a", 1, 40.0, 2))))
-    assert builds_long(cast(Ledger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1))))
+    assert not builds_long(cast(CostLedger, Runs()))
+    assert not builds_long(cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("a", 1, 40.0, 2))))
+    assert builds_long(cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1))))
 
 
 def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:
@@ -71,10 +80,10 @@ def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:
 
 def test_estimate__scales_by_intervals_and_spans_what_was_seen() -> None:
     seen = [run("a.b", 10, 10 * HOUR, 1), run("a.b", 10, 20 * HOUR, 2), run("a.b", 5, 20 * HOUR, 3)]
-    cost = estimate([work("a.b", 100)], seen, hour_price=0.5)
+    cost = estimate([work("a.b", 100)], seen, hour_price=Price.parse("0.5 EUR"))
     hours = (cost.executor_hours_low, cost.executor_hours_mid, cost.executor_hours_high)
     assert hours == (100.0, 200.0, 400.0)
-    assert cost.price == 100.0
+    assert (cost.price, cost.currency) == (100.0, "EUR")
     assert cost.confidence == "high"
 
 
@@ -116,18 +125,24 @@ def test_estimate__middle_lies_within_its_range(seconds: list[float], intervals:
     assert low <= middle <= high
 
 
-def applied(model: str, seconds: float) -> AppliedModel:
-    return AppliedModel(model=model, table="t", intervals=1, batches=1, seconds=seconds)
-
-
-def test_runs__share_the_wall_time_of_models_that_ran_side_by_side() -> None:
-    rows = runs_of(
-        [applied("a", 30.0), applied("b", 10.0), applied("view", 0.0)],
-        versions={"a": "1", "b": "2", "view": "3"},
-        environment="pr_1",
-        wall_seconds=30.0,
-        executors=4,
-        at="2026-01-01T00:00:00Z",
+def test_estimate__takes_prods_runs_where_the_model_was_never_applied() -> None:
+    known = Known(
+        layers={
+            "ledger": past_of([run("a.b", 1, HOUR)]),
+            "event_logs": {"a.b": [Past(1, 1, 99 * HOUR)], "a.c": [Past(2, 1, 4 * HOUR)]},
+        }
     )
-    assert [(row.model, row.executor_seconds) for row in rows] == [("a", 90.0), ("b", 30.0)]
-    assert sum(row.executor_seconds for row in rows) == pytest.approx(30.0 * 4)
+    cost = estimate_known([work("a.b", 1), work("a.c", 3), work("a.d", 1)], known)
+    assert [(m.model, m.layer, m.executor_hours_mid) for m in cost.models] == [
+        ("a.c", "event_logs", 6.0),
+        ("a.b", "ledger", 1.0),
+    ]
+    assert cost.executor_hours_mid == 7.0
+    assert cost.unknown == ["a.d"]
+    assert "event logs" in cost.basis
+
+
+def test_estimate__trusts_what_was_counted_more_than_a_clock() -> None:
+    counted = run("a.b", 1, HOUR).model_copy(update={"source": "counters"})
+    cost = estimate([work("a.b", 1)], [run("a.b", 1, 50 * HOUR, 2), counted])
+    assert cost.executor_hours_mid == 1.0

@@ -200,7 +200,7 @@ def test_change__that_tightens_is_told_and_loosens_nothing(case: str) -> None:
             SEVERITY + weight("join-changed", "low", "a.*"),
             SEVERITY + weight("[join-changed]", "low", "[a.*]", reason="said better"),
         ),
-        ("", "comment: {executor-hour-price: 3}"),
+        ("", "comment: {executor-hour-price: 3 EUR}"),
     ],
 )
 def test_change__that_means_nothing_is_none(before: str, after: str) -> None:

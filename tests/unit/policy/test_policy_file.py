@@ -44,7 +44,7 @@ WHOLE = """\
       diff-tolerance: 0.001
       fail-on: high
     comment:
-      executor-hour-price: 0.42
+      executor-hour-price: 0.42 EUR
     data-diff:
       - models: mart.estimates
         tolerance: 0.05
@@ -74,7 +74,7 @@ def test_policy__with_everything_in_it_is_read_with_lines() -> None:
     assert found.personal_schemas == ["crm", "raw_*"]
     assert found.limits.max_executor_hours == 40
     assert found.limits.fail_on == "high"
-    assert found.executor_hour_price == 0.42
+    assert str(found.executor_hour_price) == "0.42 EUR"
     assert found.owners[0].github == ["alice", "acme/finance"]
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_tests import BaseTests
+from ci_bot.contracts.cost.learned import LearnDocument
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
@@ -41,7 +42,13 @@ WorkerAnswer = AnyAnswer
 AnswerWithReason = ReviewFacts | ApplyDocument | CleanupDocument | FailedAnswer
 
 _WITHOUT_FAILURE = (
-    ScanFacts | BaseTests | ScopesAnswer | AcceptAnswer | EnvironmentList | DoctorDocument
+    ScanFacts
+    | BaseTests
+    | ScopesAnswer
+    | AcceptAnswer
+    | EnvironmentList
+    | DoctorDocument
+    | LearnDocument
 )
 
 # Memory, not meaning: a list of a million empty records is small as text and huge as objects.
@@ -200,6 +207,7 @@ _FIELDS = frozenset(
         EnvironmentList,
         SweepDocument,
         DoctorDocument,
+        LearnDocument,
         FailedAnswer,
         Failure,
     )
@@ -214,6 +222,7 @@ _FIELDS = frozenset(
     "list",
     "sweep",
     "doctor",
+    "learn",
     "failure",
 }
 

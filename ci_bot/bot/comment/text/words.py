@@ -114,9 +114,9 @@ def size(value: int) -> str:
     raise AssertionError("unreachable: the last unit always returns")
 
 
-def money(value: float) -> str:
-    """An amount in the currency of whoever gave the price, which we do not know."""
-    return f"{value:,.2f}"
+def money(value: float, currency: str | None = None) -> str:
+    """An amount, with its currency where that was said: "14.20 EUR"."""
+    return f"{value:,.2f} {currency}" if currency else f"{value:,.2f}"
 
 
 def percent(rate: float) -> str:

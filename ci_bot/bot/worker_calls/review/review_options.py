@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ci_bot.bot.decision import Limits
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import BaselineChoice, Owner
 
@@ -57,7 +58,7 @@ class ReviewOptions:
     pinned: bool = False
     execution_time: str | None = None
     limits: Limits = field(default_factory=Limits)
-    executor_hour_price: float | None = None
+    executor_hour_price: Price | None = None
     before_apply: bool = False
     conflict: bool = False
     fork: bool = False

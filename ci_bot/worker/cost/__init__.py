@@ -1,0 +1,1 @@
+"""What building models costs on Spark: counted after, estimated before."""

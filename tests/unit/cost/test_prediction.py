@@ -1,0 +1,82 @@
+"""Predicting one model from its runs: a line where runs tell one, else so much an interval."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_bot.worker.cost.prediction import Past, predict
+
+GB = 10**9
+
+
+def line(*sizes: int, fixed: float = 10.0, per_gb: float = 5.0) -> list[Past]:
+    """Runs of one interval and one batch each that lie on a line."""
+    return [Past(1, 1, fixed + per_gb * size, size * GB) for size in sizes]
+
+
+def test_predict__without_a_run_knows_nothing() -> None:
+    assert predict([], intervals=3, batches=1) is None
+    assert predict([Past(0, 0, 5.0)], intervals=3, batches=1) is None
+
+
+def test_predict__five_runs_with_spread_give_a_fixed_part_and_one_for_bytes() -> None:
+    # Twelve intervals in one batch: the fixed part once, not twelve times as a rate would say.
+    found = predict(line(1, 2, 3, 4, 5), intervals=12, batches=1)
+    assert found is not None
+    assert found.middle == pytest.approx(10 + 5 * 3 * 12)
+
+
+def test_predict__of_a_table_that_grows_reads_what_the_newest_run_read() -> None:
+    found = predict(line(9, 7, 5, 3, 1), intervals=1, batches=1, grows=True)
+    assert found is not None
+    assert found.middle == pytest.approx(10 + 5 * 9)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param(line(1, 2, 3, 4), id="four runs"),
+        pytest.param(line(10, 10, 11, 12, 14), id="no spread"),
+        pytest.param([*line(1, 2, 3, 4), Past(1, 1, 35.0)], id="a run nobody counted"),
+        pytest.param([*line(1, 2, 3, 4), Past(1, 1, 10.0, 0)], id="a run that read nothing"),
+    ],
+)
+def test_predict__else_the_median_per_interval(runs: list[Past]) -> None:
+    rates = sorted(run.seconds for run in runs)
+    half = len(rates) // 2
+    middle = rates[half] if len(rates) % 2 else (rates[half - 1] + rates[half]) / 2
+    found = predict(runs, intervals=10, batches=5)
+    assert found is not None
+    assert found.middle == pytest.approx(10 * middle)
+
+
+def test_predict__no_part_of_the_line_is_below_nothing() -> None:
+    # Larger reads took less: a line through them would promise a gift for more data.
+    runs = [Past(1, 1, 100.0 / size, size * GB) for size in (1, 2, 4, 8, 16)]
+    found = predict(runs, intervals=1_000, batches=1)
+    assert found is not None
+    assert found.middle > 0
+
+
+RUNS = st.lists(
+    st.builds(
+        Past,
+        intervals=st.integers(1, 500),
+        batches=st.integers(1, 50),
+        seconds=st.floats(0.01, 1e6),
+        input_bytes=st.one_of(st.none(), st.integers(0, 10**14)),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(RUNS, st.integers(1, 2_000), st.integers(1, 100), st.booleans())
+def test_predict__is_ordered_finite_and_not_negative(
+    runs: list[Past], intervals: int, batches: int, grows: bool
+) -> None:
+    found = predict(runs, intervals=intervals, batches=batches, grows=grows)
+    assert found is not None
+    assert 0 <= found.low <= found.middle <= found.high < float("inf")

@@ -1,0 +1,29 @@
+"""Rebuilds that nobody needs are named and priced; without a proof a rebuild is needed."""
+
+from __future__ import annotations
+
+from ci_bot.contracts.lineage.impact import Impact, IndirectModel, Reached
+from ci_bot.worker.cost.estimate import Known, estimate
+from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.cost.unneeded import with_unneeded
+from tests.unit.cost.test_estimate import HOUR, work
+
+
+def impact(**models: Reached) -> Impact:
+    return Impact(
+        indirect=[IndirectModel(model=name, reached=how, why="x") for name, how in models.items()]
+    )
+
+
+def test_unneeded__are_rebuilt_tables_that_read_nothing_that_changes() -> None:
+    items = [work("a", 1), work("b", 2), work("c", 1), work("d", 1), work("v", 1, "recreate_view")]
+    past = {name: [Past(1, 1, HOUR)] for name in "abcdv"}
+    cost = estimate(items, Known(layers={"ledger": past}))
+    found = with_unneeded(cost, items, impact(b="no", c="unknown", d="yes", v="no", elsewhere="no"))
+    assert (found.unneeded, found.unneeded_hours) == (["b"], 2.0)
+
+
+def test_unneeded__without_a_known_run_have_no_price() -> None:
+    items = [work("a", 1), work("b", 2)]
+    found = with_unneeded(estimate(items), items, impact(b="no"))
+    assert (found.unneeded, found.unneeded_hours) == (["b"], None)
