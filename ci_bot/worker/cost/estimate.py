@@ -67,19 +67,20 @@ def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
 
 
 def past_of(rows: Iterable[RunRow]) -> dict[str, list[Past]]:
-    """The runs of each model, newest first.
+    """The runs of each model that completed anything, newest first.
 
     What Spark has counted is exact; where any run of a model was counted, those that a clock has
     taken the time of are left out.
     """
     found: dict[str, list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: row.at, reverse=True):
-        found.setdefault(row.model, []).append(row)
+        if row.intervals:
+            found.setdefault(row.model, []).append(row)
     return {model: [_past(row) for row in _best(each)] for model, each in found.items()}
 
 
 def _best(rows: list[RunRow]) -> list[RunRow]:
-    counted = [row for row in rows if row.source == "counters" and row.intervals]
+    counted = [row for row in rows if row.source == "counters"]
     return counted or rows
 
 

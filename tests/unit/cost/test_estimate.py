@@ -146,3 +146,10 @@ def test_estimate__trusts_what_was_counted_more_than_a_clock() -> None:
     counted = run("a.b", 1, HOUR).model_copy(update={"source": "counters"})
     cost = estimate([work("a.b", 1)], [run("a.b", 1, 50 * HOUR, 2), counted])
     assert cost.executor_hours_mid == 1.0
+
+
+def test_past__of_an_apply_that_completed_nothing_is_none() -> None:
+    # Else the model would count as known, and nobody would look for prod's runs of it.
+    failed = run("a.b", 0, HOUR).model_copy(update={"outcome": "failed", "source": "counters"})
+    assert past_of([failed]) == {}
+    assert [past.seconds for past in past_of([failed, run("a.b", 1, 60.0)])["a.b"]] == [60.0]
