@@ -304,6 +304,7 @@ class _Run:
                 self._count("cancelled" if stopped else "failed")
                 return self._unfinished(failure)
             failure = self.proof.collect(planned, self.attempts.made)
+            self._count("applied")
             return self._unfinished(failure) if failure else self.report.applied()
         except Exception as error:
             # What is built is there, whatever went wrong, and has to be told.
@@ -311,7 +312,7 @@ class _Run:
                 sys.excepthook(type(error), error, error.__traceback__)
             if not self.report.promoted:
                 self.record.end("failed")
-                self._count("failed")
+            self._count("failed")
             return self._unfinished(self._failure(error))
 
     def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
@@ -331,11 +332,15 @@ class _Run:
         return self.meter.batch(self.names.of(snapshot.name), intervals)
 
     def _count(self, outcome: Outcome) -> None:
-        """Writes down what building has cost; the first call counts."""
-        if not self.report.begun:
+        """Writes down what building has cost; the first call counts.
+
+        Args:
+            outcome: How building ended, as far as the promotion does not say it.
+        """
+        if not self.meter.started:
             return
         cost = self.cost_record.write(
-            outcome,
+            "applied" if self.report.promoted else outcome,
             self.report.models(),
             versions=self.versions,
             plan_id=self.report.plan_id,

@@ -120,6 +120,11 @@ class Meter:
             self._guarded(lambda: self._read(store, besides=None))
 
     @property
+    def started(self) -> bool:
+        """Whether building has begun."""
+        return self._from is not None
+
+    @property
     def counted(self) -> bool:
         """Whether Spark has told everything that was asked of it."""
         return self._store is not None and self.failure is None and bool(self._executors)

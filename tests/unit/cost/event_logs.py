@@ -50,11 +50,17 @@ def statement(
     plan: str = RANGE,
     milliseconds: int = 2_000,
     read: int = 500,
+    written: int = 7,
 ) -> list[str]:
     """A statement with one job of one stage; `end` None: it never came to one."""
     info = {"nodeName": node, "simpleString": text, "children": []}
     root = {"nodeName": "AdaptiveSparkPlan", "simpleString": "", "children": [info]}
-    sums = {"executorRunTime": milliseconds, "input.bytesRead": read, "output.recordsWritten": 7}
+    sums = {
+        "executorRunTime": milliseconds,
+        "input.bytesRead": read,
+        "input.recordsRead": read,
+        "output.recordsWritten": written,
+    }
     stage = {
         "Stage ID": number,
         "Number of Tasks": 2,

@@ -145,6 +145,13 @@ def test_application__an_audit_right_after_belongs_to_the_write() -> None:
     assert (write.executor_seconds, write.counters.input_bytes) == (13, 550)
 
 
+def test_application__leaves_out_the_making_of_an_empty_table() -> None:
+    # CREATE TABLE AS SELECT ... LIMIT 0: it would be the cheapest run that a FULL model ever had.
+    empty = statement(1, 100, 101, plan="", read=0, written=0)
+    made = application(log(begin(), empty, statement(2, 200, 210), finish()))
+    assert [write.start for write in made.writes()] == [200]
+
+
 def test_application__leaves_out_what_never_ended() -> None:
     made = application(log(begin(), statement(1, 100, None), statement(2, 200, 210)))
     assert [write.start for write in made.writes()] == [200]

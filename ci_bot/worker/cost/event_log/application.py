@@ -109,6 +109,8 @@ class Application:
         for number, item in sorted(done.items()):
             seconds = parts[str(number)].executors
             if item.table is not None:
+                if _moved_nothing(item.stages):
+                    continue
                 last[item.table] = len(found)
                 found.append((item, [*item.stages], [seconds]))
             elif len(item.reads) == 1 and (where := last.get(next(iter(item.reads)))) is not None:
@@ -177,6 +179,13 @@ class Application:
         known = self.statements.get(int(event["executionId"]))
         if known is not None:
             known.end = event["time"] / _MS
+
+
+def _moved_nothing(stages: Iterable[Counters]) -> bool:
+    """Whether a statement only made an empty table, as SQLMesh does before it fills one."""
+    return not any(
+        stage.input_rows or stage.output_rows or stage.shuffle_write_bytes for stage in stages
+    )
 
 
 def _counters(info: Mapping[str, Any]) -> Counters:
