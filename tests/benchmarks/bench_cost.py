@@ -1,6 +1,6 @@
 """How good estimates of cost are, on TPC-H data; and whether our counters are Spark's.
 
-    python -m tests.benchmarks.bench_cost TPCHGEN [SCALE]
+    python -u -m tests.benchmarks.bench_cost TPCHGEN [SCALE]
 
 TPCHGEN is the program `tpchgen-cli` (pip install tpchgen-cli). Prod is built with Spark's event log
 on. Then: a first estimate from that log alone, an apply, and a second estimate of the same models
