@@ -29,7 +29,7 @@ from ci_bot.contracts.messages import (
     ScopesRequest,
     SweepRequest,
 )
-from ci_bot.contracts.sqlmesh_versions import REASON, WAY_OUT, is_supported, outside
+from ci_bot.contracts.versions.sqlmesh import REASON, WAY_OUT, is_supported, outside
 from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.worker.process.channel import Channel
 from ci_bot.worker.process.stopping import Stop

@@ -186,6 +186,37 @@ def test_apply__of_a_plan_that_prod_has_caught_up_with__has_nothing_left(
     assert prod_intervals(shop)
 
 
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        (31, "apply: building pr_31"),
+        (32, "updating the virtual layer"),
+        (33, COUNTING),
+    ],
+    ids=["before the tables", "before the views", "before the counting"],
+)
+def test_two_plans_of_shared_models__both_end_well(
+    jvm: OneJvm, shop: Shop, number: int, moment: str
+) -> None:
+    """Two plans of the same models share their tables, and one finds what the other has just made.
+    With plain SQLMesh one of two at once often ends with "already exists" or "not found"."""
+    ours, theirs = f"pr_{number}", f"other_{number}"
+    add_column(shop, f"shared_{number}")
+    jvm.meanwhile(moment, "plan_by_hand", environment=theirs)
+
+    document = jvm.apply(ours)
+
+    assert (document.failure, document.result) == (None, "applied")
+    assert all(view.resolves for view in document.views)
+    assert {model.rows for model in document.models if model.model == "shop.revenue"} <= {3}
+    for environment in (ours, theirs):
+        rows = jvm.sql(f"SELECT SUM(shared_{number}) FROM shop__{environment}.revenue")
+        assert rows == [[["30"]]]
+    # What the other one uses stays.
+    assert jvm.cleanup(ours, merged=False, reclaim="always").failure is None
+    assert jvm.sql(f"SELECT SUM(shared_{number}) FROM shop__{theirs}.revenue") == [[["30"]]]
+
+
 def test_retry__of_a_plan_that_is_another_by_now__is_not_built(jvm: OneJvm, shop: Shop) -> None:
     main = {
         path: (shop.project / path).read_text("utf-8") for path in (REVENUE_FILE, CUSTOMERS_FILE)

@@ -18,7 +18,7 @@ from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
 from sqlmesh.utils.errors import ConfigError
 
-from ci_bot.contracts.sqlmesh_versions import is_supported
+from ci_bot.contracts.versions.sqlmesh import is_supported
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from tests.projects import Shop, write_shop

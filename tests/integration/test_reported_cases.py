@@ -12,7 +12,7 @@ import pytest
 import sqlmesh
 from sqlmesh.core.context import Context
 
-from ci_bot.contracts.sqlmesh_versions import numbers
+from ci_bot.contracts.versions.sqlmesh import numbers
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import Client

@@ -41,6 +41,7 @@ ACTIVITIES: Mapping[str, tuple[str, ...]] = {
         "test_reclaim__the_preview_of_a_reader_goes_and_prod_keeps_its_table",
     ),
     "sweep": (_SWEEP,),
+    "two plans at once": ("test_apply_ends.py::test_two_plans_of_shared_models__both_end_well",),
     "cancel": ("test_cancel.py::test_cancel__during_an_sql_model",),
 }
 

@@ -21,7 +21,7 @@ from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.supervisor import Watch, supervise
 from ci_bot.bot.cage.workspace import inside, read_inside
-from ci_bot.contracts.sqlmesh_versions import REASON, WAY_OUT, excluded_by, outside
+from ci_bot.contracts.versions.sqlmesh import REASON, WAY_OUT, excluded_by, outside
 from ci_bot.errors import BadInput
 from ci_bot.secrets import Redactor
 from ci_bot.secrets.cutting import shortened

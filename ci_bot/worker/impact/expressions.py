@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import Tree
+from ci_bot.worker.compat.parsing.trees import Tree
 from ci_bot.worker.impact.frames import NameScope
 from ci_bot.worker.impact.values import Rowset, Terms, Traced
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import EXCEPT
+from ci_bot.worker.compat.parsing.trees import EXCEPT
 from ci_bot.worker.impact.expressions import Expressions, traits
 from ci_bot.worker.impact.frames import FromEntry, NameScope
 from ci_bot.worker.impact.values import Rowset, Traced, blob, named

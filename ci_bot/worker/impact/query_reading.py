@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import FROM, WITH, Tree
+from ci_bot.worker.compat.parsing.trees import FROM, WITH, Tree
 from ci_bot.worker.impact.expressions import Expressions, UnreadableError
 from ci_bot.worker.impact.frames import NameScope
 from ci_bot.worker.impact.projections import Projections

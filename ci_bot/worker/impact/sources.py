@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import FROM, Tree
+from ci_bot.worker.compat.parsing.trees import FROM, Tree
 from ci_bot.worker.impact.expressions import Expressions, ReadQuery, UnreadableError
 from ci_bot.worker.impact.frames import FromEntry, NameScope
 from ci_bot.worker.impact.values import ANY, Rowset, Traced, blob, named

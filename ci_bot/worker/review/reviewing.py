@@ -21,7 +21,7 @@ from ci_bot.worker import compat
 from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.cost.known import known_of
 from ci_bot.worker.cost.unneeded import with_unneeded
-from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested, same_code
+from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.plan.requested import PlanRefusedError
@@ -43,7 +43,7 @@ from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.refused import no_plan, refused
 from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
 from ci_bot.worker.rules import column_changes, find
-from ci_bot.worker.words import times
+from ci_bot.worker.words import same_code, times
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import NotLoaded, failure_of
 
@@ -202,7 +202,9 @@ class _Facts:
 
     @cached_property
     def _written_otherwise(self) -> set[str]:
-        return same_code.written_otherwise(self.planned) if self.planned is not None else set()
+        if self.planned is None:
+            return set()
+        return same_code.written_otherwise(self.planned.plan.context_diff.modified_snapshots)
 
     def _is_not_ours(self, name: str, change: ChangeType, path: str | None) -> bool:
         """Whether a difference has another cause than the pull request."""

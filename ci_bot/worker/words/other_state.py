@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.contracts.sqlmesh_versions import IN_WORDS, is_supported, numbers
+from ci_bot.contracts.versions.sqlmesh import IN_WORDS, is_supported, numbers
 from ci_bot.errors import BadInput
 
 _MIGRATE = "let whoever owns prod upgrade it, which ends with `sqlmesh migrate`"

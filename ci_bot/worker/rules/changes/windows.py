@@ -11,7 +11,7 @@ from sqlglot import exp
 from ci_bot.contracts.rules import rule
 from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.compat.trees import FROM
+from ci_bot.worker.compat.parsing.trees import FROM
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.joining import keys_of
 from ci_bot.worker.rules.observation import Observation, names

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.contracts.rules import rule
-from ci_bot.worker.compat.trees import FROM
+from ci_bot.worker.compat.parsing.trees import FROM
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.places import place_of

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.compat.trees import FROM
+from ci_bot.worker.compat.parsing.trees import FROM
 from ci_bot.worker.rules.sql.queries import (
     EPOCH,
     SENTINEL_END,

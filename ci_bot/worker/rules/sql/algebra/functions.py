@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import known_classes
+from ci_bot.worker.compat.parsing.trees import known_classes
 
 # Another value at each evaluation, or from a model that somebody else runs.
 _DRAWN = known_classes(

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import FROM
+from ci_bot.worker.compat.parsing.trees import FROM
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Group
 from ci_bot.worker.rules.sql.algebra.terms import Term
 from ci_bot.worker.rules.sql.translation.frame import Cte, Frame, Item

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import FROM, WITH
+from ci_bot.worker.compat.parsing.trees import FROM, WITH
 from ci_bot.worker.rules.sql.algebra.blocks import Block
 from ci_bot.worker.rules.sql.algebra.terms import Term, conjuncts, leaf
 from ci_bot.worker.rules.sql.queries import conjuncts as written_parts

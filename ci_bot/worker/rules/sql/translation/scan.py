@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import FROM, WITH
+from ci_bot.worker.compat.parsing.trees import FROM, WITH
 from ci_bot.worker.rules.sql.algebra.functions import is_aggregate, makes_rows
 
 # Clauses that are read on their own: their names are not those of this SELECT.

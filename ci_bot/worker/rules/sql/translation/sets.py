@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import WITH
+from ci_bot.worker.compat.parsing.trees import WITH
 from ci_bot.worker.rules.sql.algebra.blocks import Block, Part, SetKind, SetOperation
 from ci_bot.worker.rules.sql.algebra.terms import SourceColumn
 

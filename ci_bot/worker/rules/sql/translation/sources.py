@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
-from ci_bot.worker.compat.trees import FROM
+from ci_bot.worker.compat.parsing.trees import FROM
 from ci_bot.worker.rules.sql.algebra.blocks import (
     Block,
     Hanging,

@@ -8,21 +8,20 @@ that, write `f"{row['id']}"`. So a prod that was built by another Python looks c
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.worker.plan.planning import Planned
+def written_otherwise(changed: Mapping[str, tuple[Any, Any]]) -> set[str]:
+    """The models, by fully qualified name, whose own definition is the same code.
 
-
-def written_otherwise(planned: Planned) -> set[str]:
-    """The changed models, by fully qualified name, whose own definition is the same code."""
-    changed = planned.plan.context_diff.modified_snapshots
+    Args:
+        changed: New and old snapshot of each model that differs.
+    """
     return {name for name, (new, old) in changed.items() if is_written_otherwise(new, old)}
 
 
-def is_written_otherwise(new: Snapshot, old: Snapshot) -> bool:
+def is_written_otherwise(new: Any, old: Any) -> bool:
     """Whether two definitions of a model differ in nothing but how the same code is written."""
     ours, theirs = new.node.python_env, old.node.python_env
     if ours == theirs or ours.keys() != theirs.keys():

@@ -1,0 +1,1 @@
+"""Which versions of others this release works with."""

@@ -1,0 +1,1 @@
+"""What differs between the parsers of SQL that versions of SQLMesh bring."""
