@@ -102,6 +102,31 @@ def test_delete_environment_record__leaves_other_expired_ones(built: Shop) -> No
     assert left == {"prod", "pr_2"}
 
 
+def test_merge_nothing_from_state__leaves_out_what_other_projects_have(tmp_path: Path) -> None:
+    shop = write_duck_shop(tmp_path)
+    config = shop.project / "config.yaml"
+    config.write_text(f"project: shop\n{config.read_text()}")
+    run_prod(shop, "2024-01-11")
+    shop.edit("config.yaml", "project: shop", "project: stock")
+    for path in (shop.project / "models").iterdir():
+        path.unlink()
+    shop.write("models/stock.sql", "MODEL (name shop.stock, kind FULL);\n\nSELECT 1 AS item\n")
+    models = []
+    for own in (False, True):
+        context = Context(paths=[str(shop.project)], load=False)
+        if own:
+            compat.merge_nothing_from_state(context)
+        context.load()
+        models.append(len(context.models))
+        assert compat.state_is_shared(context) is not own
+        (stock,) = [item for item in context.snapshots.values() if "stock" in item.name]
+        # What is whose is known all the same: its lifetime is the project's and not the default.
+        assert stock.node.project == "stock"
+        context.close()
+
+    assert models == [5, 1]
+
+
 def test_plan_with_caps__does_not_extend_prods_tables(built: Shop) -> None:
     built.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 60")
     context = Context(paths=[str(built.project)])
