@@ -7,6 +7,7 @@ from typing import Any
 
 from ci_bot.bot import values
 from ci_bot.bot.options.parameters import Function, Value, Word, option
+from ci_bot.contracts.cost.figures import Price
 
 
 def plan_options(command: Function) -> Function:
@@ -104,8 +105,9 @@ _LIMITS = (
     ),
     option(
         "--executor-hour-price",
-        type=Value(values.number(), "number"),
-        help="Price of one executor-hour, to show a cost.",
+        type=Value(Price.parse),
+        metavar="PRICE",
+        help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
     ),
 )
 _FLAGS = (

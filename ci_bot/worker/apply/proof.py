@@ -6,6 +6,7 @@ apply, because the ledger does not say that it was.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -20,6 +20,7 @@ from ci_bot.bot.webpage.page import render_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.bot.worker_calls.review.review_options import ReviewOptions
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import BaselineChoice
@@ -42,7 +43,7 @@ class LocalReview:
     fail_on: FailOn | None = None
     max_intervals: int | None = None
     max_executor_hours: float | None = None
-    executor_hour_price: float | None = None
+    executor_hour_price: Price | None = None
     python_path: tuple[str, ...] = ()
     worker_env: str = ""
     timeout_minutes: int = 60
