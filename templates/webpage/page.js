@@ -34,14 +34,14 @@
     el(
       "div",
       {},
-      ...part.pages.map(([id, title, text]) => {
+      ...part.pages.map(([id, title, text, url]) => {
         const made = el(
           "details",
           { class: "rulepage", id: Page.anchor("rule", id) },
           el("summary", {}, el("span", { class: "rule" }, id), el("span", {}, title)),
         );
         made.addEventListener("toggle", () => {
-          if (made.open && made.childElementCount === 1) made.append(page(text));
+          if (made.open && made.childElementCount === 1) made.append(page(text), url ? el("p", {}, Page.link("this page on GitHub", url)) : "");
         });
         return made;
       }),

@@ -19,7 +19,7 @@ def test_review__opened_in_a_browser(tmp_path: Path) -> None:
     browser.chmod(0o755)
     output = tmp_path / "files"
     done = subprocess.run(
-        [sys.executable, "-m", "ci_bot", "review", "--short", "--open", "--output", str(output)],
+        [sys.executable, "-m", "ci_bot", "review", "--open", "--output", str(output)],
         cwd=shop.project,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "BROWSER": str(browser)},
         capture_output=True,

@@ -9,8 +9,7 @@ from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.demo.comment_page import comment_page
 from ci_bot.bot.report_files import write_files
-from ci_bot.bot.terminal.report_text import Document, to_markdown
-from ci_bot.bot.terminal.webpage_file import page_of
+from ci_bot.bot.terminal.report_text import Document, to_markdown, to_page
 from ci_bot.contracts.base import Timestamp
 from ci_bot.contracts.documents.report import Report
 
@@ -41,7 +40,7 @@ class Shown:
         )
         if isinstance(document, Report):
             self._review = document
-        page = page_of(document, context, self._review)
+        page = to_page(document, context, self._review)
         write_files(self._directory, name, document, to_markdown(document, context), page)
         self._comments[heading] = to_markdown(document, context, COMMENT_BYTES)
         comments = comment_page(

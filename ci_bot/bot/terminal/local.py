@@ -13,9 +13,8 @@ from ci_bot.bot.terminal.local_client import (
     origin_of,
     raise_bad_input,
 )
-from ci_bot.bot.terminal.report_text import Document, to_markdown, to_terminal
+from ci_bot.bot.terminal.report_text import Document, to_markdown, to_page, to_terminal
 from ci_bot.bot.terminal.screen import screen_of
-from ci_bot.bot.terminal.webpage_file import page_of
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
@@ -151,5 +150,5 @@ def write(
 ) -> None:
     """Writes the complete files of a document, where `--output` names a directory for them."""
     if output is not None:
-        markdown, page = to_markdown(document, context), page_of(document, context)
+        markdown, page = to_markdown(document, context), to_page(document, context)
         write_files(machine.directory / output, name, document, markdown, page)

@@ -1,4 +1,4 @@
-"""A report, an apply or a cleanup as text: Markdown for files, the same words for a terminal."""
+"""A report, an apply or a cleanup for people: Markdown, a page, the same words at a terminal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.terminal.page import WIDTH
 from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.webpage.page import render_page
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
@@ -37,6 +38,21 @@ def to_terminal(
 ) -> str:
     """The document as plain text, complete, ending in a newline."""
     return plain(to_markdown(document, context), colour=colour, width=width)
+
+
+def to_page(
+    document: Document, context: CommentContext, review: Report | None = None
+) -> str | None:
+    """The page of a review or of an apply; a cleanup has none.
+
+    Args:
+        review: What an apply has built, where that is known.
+    """
+    if isinstance(document, Report):
+        return render_page(document, context)
+    if isinstance(document, ApplyDocument):
+        return render_page(review, context, applied=document)
+    return None
 
 
 def phase_of(document: Document) -> Phase:

@@ -26,6 +26,8 @@ def building_section(sources: Reviewed) -> list[PageItem]:
     """A row for each table and view that either plan builds."""
     report, env = sources.report, sources.report.environment
     rows, axis = _rows(sources)
+    if report.failure is not None and not rows:
+        return []
     window = report.short_window
     parts = [
         *cells.prose(

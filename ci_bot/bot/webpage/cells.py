@@ -12,7 +12,9 @@ from typing import Any, Literal
 from ci_bot.bot.comment.text import words
 
 # name: a model, with the address of its file. value: a text, and the number that it is sorted by.
-Kind = Literal["text", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"]
+CellKind = Literal[
+    "text", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"
+]
 PageItem = dict[str, Any]
 
 
@@ -44,7 +46,7 @@ def bar(
 
 
 def table(
-    columns: Sequence[tuple[str, Kind]],
+    columns: Sequence[tuple[str, CellKind]],
     rows: Sequence[Sequence[Any]],
     *,
     title: str = "",

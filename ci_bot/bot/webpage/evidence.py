@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.comment.evidence.apply_view import ApplyView, differences
-from ci_bot.bot.comment.evidence.diff_view import DiffView
-from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.diff_view import DiffView
+from ci_bot.bot.comment.outcome_view import ApplyView, ColumnRow, differences
+from ci_bot.bot.comment.text import weights, words
 from ci_bot.bot.webpage import cells
 from ci_bot.bot.webpage.cells import PageItem
-from ci_bot.contracts.documents.apply import AppliedModel, ApplyDocument, ModelAudit
+from ci_bot.contracts.documents.apply import AppliedModel, ApplyDocument, ModelAudit, Verdict
 
 _STATES = {
     "suspect": ("high", "keys are not unique", 0),
@@ -40,6 +40,18 @@ def data_section(document: ApplyDocument) -> list[PageItem]:
             [_row(diff) for diff in view.compared],
             key="data",
         ),
+        *cells.table(
+            [
+                ("Column", "text"),
+                ("Model", "name"),
+                ("Rows that change", "bars"),
+                ("How its values changed", "text"),
+            ],
+            [_column(row) for row in view.columns],
+            title="How the columns changed, over the rows that were compared",
+            key="columns",
+        ),
+        *_verdict(document.verdict),
         *cells.table(
             [("Model", "name"), ("Why it was not compared", "text")],
             [[cells.name(d.model), d.skipped_because or ""] for d in view.skipped],
@@ -74,6 +86,37 @@ def _row(diff: DiffView) -> list[Any]:
         columns,
         _schema(diff),
     ]
+
+
+def _column(row: ColumnRow) -> list[Any]:
+    return [
+        f"`{row.column.name}`",
+        cells.name(row.model),
+        [cells.bar("", row.share, _share(row.share), "accent")],
+        row.how.replace("\u00a0", " "),
+    ]
+
+
+def _verdict(verdict: Verdict | None) -> list[PageItem]:
+    """What the data did to the findings of the review."""
+    if verdict is None:
+        return []
+    return cells.table(
+        [("Rule", "rule"), ("Model", "name"), ("By the data", "text"), ("Why", "text")],
+        [
+            *(
+                [r.rule, cells.name(r.model or "the plan"), "cleared", weights.weighed(r)]
+                for r in verdict.cleared
+            ),
+            *([s.rule, cells.name(s.model), "stands", s.why] for s in verdict.standing),
+            *(
+                [r.rule, cells.name(r.model or "the plan"), "new", r.evidence]
+                for r in verdict.risks
+            ),
+        ],
+        title="What the data says of the findings",
+        key="verdict",
+    )
 
 
 def _count(known: int | None) -> str:
@@ -164,7 +207,7 @@ def _applied(model: AppliedModel, slowest: float) -> list[Any]:
 def _audits(audits: list[ModelAudit]) -> str:
     failed = [
         f"failed: `{a.audit}`"
-        + (f" ({words.count(a.failed_rows, 'row')})" if a.failed_rows is not None else "")
+        + (f" ({_failed_rows(a)})" if a.failed_rows is not None else "")
         + (", blocking" if a.blocking else "")
         for a in audits
         if a.status == "failed"
@@ -173,3 +216,11 @@ def _audits(audits: list[ModelAudit]) -> str:
     skipped = sum(a.status == "skipped" for a in audits)
     said = [*failed, *([f"{passed} passed"] if passed else [])]
     return "; ".join([*said, *([f"{skipped} not run"] if skipped else [])]) or "none"
+
+
+def _failed_rows(audit: ModelAudit) -> str:
+    rows = words.count(audit.failed_rows or 0, "row")
+    if audit.prod_rows is None:
+        return f"{rows}; prod could not be asked" if audit.prod_unknown_because else rows
+    same = audit.prod_rows == audit.failed_rows
+    return f"{rows}; {'the same' if same else words.count(audit.prod_rows, 'row')} in prod"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -141,9 +141,12 @@ def _owner(risk: Risk, sources: Reviewed) -> str:
     return sources.owners.get(risk.model or "", "")
 
 
-def rules_section(risks: Sequence[Risk]) -> list[PageItem]:
+def rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
     """The pages of the rules that have found something, so that a reader needs no network."""
-    names = sorted({risk.rule for risk in risks if risk.rule in RULES})
-    pages = [[name, rule(name).title, page(name)] for name in names]
+    known = sorted({name for name in names if name in RULES})
+    pages = [
+        [name, rule(name).title, page(name), f"{rules_url}/{name}.md" if rules_url else None]
+        for name in known
+    ]
     parts = [{"type": "rules", "pages": pages}] if pages else []
     return cells.section("rules", "Rules", parts, len(pages))

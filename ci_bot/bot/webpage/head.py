@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.comment.evidence.apply_view import ApplyView
+from ci_bot.bot.comment.first_screen.fixes import Fix
+from ci_bot.bot.comment.outcome_view import ApplyView
 from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.view import ReviewView
 from ci_bot.bot.webpage.building import work_sentence
 from ci_bot.bot.webpage.cost import cost_words
-from ci_bot.bot.webpage.findings import by_weight, where
+from ci_bot.bot.webpage.findings import where
 from ci_bot.bot.webpage.story import lint_words, tests_words
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -28,7 +30,17 @@ _BASELINES = {
     "base-branch": "compared with the base branch, without state",
     "empty": "with no `prod` yet: everything is new",
 }
+MOST_POINTS = 6
+_OTHERS = 4
 _MARKS = {"ok": "✅", "warn": "⚠️", "fail": "❌", "not_run": "⬜"}
+
+
+@dataclass(frozen=True)
+class HeadPoint:
+    """Something to fix or to look at, and the rule that says so."""
+
+    text: str
+    rule: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +49,7 @@ class Head:
 
     Attributes:
         tone: a decision's name, which gives the colour.
+        more: how many points there are beyond these.
         facts: rows of a label and a sentence.
     """
 
@@ -47,7 +60,11 @@ class Head:
     project: str
     environment: str
     number: int | None
-    reasons: Sequence[str]
+    sentence: str
+    asked: str
+    said: str
+    points: Sequence[HeadPoint]
+    more: int
     facts: Sequence[tuple[str, str]]
     checks: Sequence[str]
     warnings: Sequence[str]
@@ -61,12 +78,21 @@ class Head:
 def head_of(
     report: Report | None, context: CommentContext, applied: ApplyDocument | None = None
 ) -> Head:
-    """The first screen of a review, of an apply, or of an apply with the review before it."""
-    tone, icon, word = _verdict(report, applied)
+    """The first screen of a review, of an apply, or of an apply with the review before it.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    if report is None and applied is None:
+        raise ValueError("a page shows a review, an apply, or both")
+    view = ReviewView(report, context) if report is not None else None
+    evidence = ApplyView(applied) if applied is not None else None
+    tone, icon, word = _built(evidence) if evidence else _decided(view)
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
-    following, command = _next(report, context, applied)
+    points = _shown(evidence) if evidence else _to_look_at(view)
+    following, command = _next(view, context, applied)
     return Head(
         tone=tone,
         icon=icon,
@@ -75,8 +101,12 @@ def head_of(
         project=context.project,
         environment=context.environment,
         number=context.pr_number,
-        reasons=_reasons(report, applied),
-        facts=[*_applied_facts(applied), *_facts(report)],
+        sentence=_sentence(view, evidence),
+        asked=_decision(applied) if applied else view.asked if view else "",
+        said="" if applied else _said(report),
+        points=points[:MOST_POINTS],
+        more=max(len(points) - MOST_POINTS, 0),
+        facts=[*_applied_facts(evidence), *_facts(report)],
         checks=_checks(report),
         warnings=_warnings(report, context),
         next=following,
@@ -87,40 +117,92 @@ def head_of(
     )
 
 
-def _verdict(report: Report | None, applied: ApplyDocument | None) -> tuple[str, str, str]:
-    if applied is not None and applied.result == "applied":
-        return _built(ApplyView(applied))
-    if applied is not None:
-        return _RESULTS[applied.result]
-    if report is None:
-        raise ValueError("a page shows a review, an apply, or both")
-    word = words.DECISIONS[report.decision]
-    heavy: Counter[str] = Counter(risk.severity for risk in report.risks)
-    for severity, noun in (("blocker", "thing to fix"), ("high", "high risk"), ("medium", "risk")):
-        if heavy[severity]:
-            amount = heavy[severity]
-            things = f"{amount} things to fix" if noun == "thing to fix" and amount > 1 else ""
-            word += f" · {things or words.count(amount, noun)}"
-            break
-    return report.decision, words.DECISION_ICONS[report.decision], word
+def _decided(view: ReviewView | None) -> tuple[str, str, str]:
+    if view is None:
+        return "no_changes", "", ""
+    decision = view.report.decision
+    fixes = len(view.findings.fixes)
+    more = f" · {words.count(fixes, 'thing')} to fix" if fixes else ""
+    return decision, words.DECISION_ICONS[decision], f"{words.DECISIONS[decision]}{more}"
 
 
 def _built(view: ApplyView) -> tuple[str, str, str]:
-    tone, icon = (
-        ("go", "⚪" if view.data == "nothing" else "✅") if view.clean else ("review", "🟡")
-    )
-    return tone, icon, f"Built in `{view.doc.environment}` · {view.heading}"
+    if view.doc.result != "applied":
+        return _RESULTS[view.doc.result]
+    word = f"Built in `{view.doc.environment}` · {view.heading}"
+    if not view.clean:
+        return "review", "🟡", word
+    return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
 
 
-def _reasons(report: Report | None, applied: ApplyDocument | None) -> list[str]:
-    if applied is not None and applied.failure is not None:
-        return [applied.failure.message]
-    if report is None:
+def _sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
+    if evidence is not None:
+        failure = evidence.doc.failure
+        if failure is not None:
+            return failure.message
+        told = evidence.sentence
+        return f"{told}." if told else ""
+    if view is None or view.report.base_failures:
+        return ""
+    rest = f" Also: {view.head.rest}." if view.head.rest else ""
+    return f"{view.head.sentence}{rest}"
+
+
+def _decision(applied: ApplyDocument) -> str:
+    verdict = applied.verdict
+    if verdict is None:
+        return ""
+    reasons = " ".join(verdict.reasons[:2]) if verdict.decision in ("review", "no_go") else ""
+    decided = f"Decision with this data: {words.DECISIONS[verdict.decision]}"
+    return f"{decided}: {reasons}" if reasons else f"{decided}."
+
+
+def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
+    """What to fix, and what to look at."""
+    if view is None:
         return []
-    if report.failure is not None and not report.reasons:
-        return [report.failure.message]
-    heavy = [r for r in by_weight(report.risks) if r.severity in ("blocker", "high")]
-    return [f"`{where(risk)}`: {risk.evidence}" for risk in heavy] or list(report.reasons)
+    found = [
+        HeadPoint(f"{fix.icon} `{where(fix.shown)}`: {_fix(fix)}", fix.shown.rule)
+        for fix in view.findings.fixes
+    ]
+    for point in view.findings.points:
+        more = f" And {point.more:,} more like it." if point.more else ""
+        risk = point.risk
+        found.append(HeadPoint(f"`{where(risk)}`: {risk.evidence}{more}", risk.rule))
+    return found
+
+
+def _fix(fix: Fix) -> str:
+    """What is wrong, how it is mended, and what fails because of it, in a comment's words."""
+    if fix.is_secret:
+        how = (
+            "Revoke it now at its issuer: the git history keeps it. Then read it from the "
+            "environment or a secret store."
+        )
+    else:
+        how = fix.how
+    what = "SQLMesh says below what is wrong." if fix.is_failure else fix.shown.evidence
+    broken = list(dict.fromkeys(other.path or where(other) for other in fix.follows))
+    others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
+    more = words.and_more(broken, _OTHERS)
+    return f"{what} {how}" + (f" Fails because of it: {others}{more}." if others else "")
+
+
+def _said(report: Report | None) -> str:
+    """What SQLMesh says where there is no plan."""
+    failures = [report.failure, *report.base_failures] if report else []
+    return next((failure.message for failure in failures if failure is not None), "")
+
+
+def _shown(evidence: ApplyView) -> list[HeadPoint]:
+    """What an apply shows that somebody should look at."""
+    verdict = evidence.doc.verdict
+    cleared = verdict.cleared if verdict else []
+    return [
+        *(HeadPoint(f"Audit failed: {text}.") for text in evidence.blocking_audits),
+        *(HeadPoint(f"Audit warns: {text}.") for text in evidence.warning_audits),
+        *(HeadPoint(f"`{where(r)}`: cleared by the data.", r.rule) for r in cleared),
+    ]
 
 
 def _facts(report: Report | None) -> list[tuple[str, str]]:
@@ -153,10 +235,10 @@ def _changes(report: Report) -> str:
     return f"{' · '.join(named) or 'none'}, out of {models}{more}"
 
 
-def _applied_facts(applied: ApplyDocument | None) -> list[tuple[str, str]]:
-    if applied is None or applied.result not in ("applied", "failed", "cancelled"):
+def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
+    if view is None or view.doc.result not in ("applied", "failed", "cancelled"):
         return []
-    view = ApplyView(applied)
+    applied = view.doc
     built, audits = view.built, applied.audits
     rows = f", {words.count(view.rows, 'row')}" if view.rows is not None else ""
     found = [
@@ -172,7 +254,7 @@ def _applied_facts(applied: ApplyDocument | None) -> list[tuple[str, str]]:
         failed = f" · {audits.blocking_failed:,} failed" if audits.blocking_failed else ""
         found.append(("Audits", f"{audits.passed:,} passed{warned}{failed}"))
     if view.compared:
-        same = len(view.compared) - len(view.differing) - view.empty
+        same = sum(diff.state == "same" for diff in view.compared)
         found.append(
             (
                 "Data",
@@ -199,7 +281,15 @@ def _warnings(report: Report | None, context: CommentContext) -> list[str]:
             f"{why.message} {why.hint or ''}"
         )
     if report is not None and report.base_failures:
-        found.append(f"The base branch does not load: {report.base_failures[0].message}")
+        found.append(
+            "The base branch does not load here. "
+            + (
+                "This pull request is not why; nothing of it could be planned or checked until "
+                "that is mended."
+                if ReviewView(report, context).unplanned
+                else "This pull request repairs it, so every model counts as new."
+            )
+        )
     if context.fork:
         found.append(
             "This pull request comes from a fork, so the report was made without access to the "
@@ -215,22 +305,23 @@ def _warnings(report: Report | None, context: CommentContext) -> list[str]:
 
 
 def _next(
-    report: Report | None, context: CommentContext, applied: ApplyDocument | None
+    view: ReviewView | None, context: CommentContext, applied: ApplyDocument | None
 ) -> tuple[str, str]:
     if applied is not None:
         return (applied.failure.hint or "") if applied.failure else "", ""
-    if report is None:
+    if view is None:
         return "", ""
+    report = view.report
     if report.failure is not None:
-        return report.failure.hint or "", ""
-    if not report.appliable:
-        why = (report.not_appliable_because or "").strip()
-        return (f"This plan cannot be applied: {why}" if why else ""), ""
+        return ("" if view.findings.tells_hint else report.failure.hint or ""), ""
     if report.decision == "no_go":
-        return "Clear the blockers and push.", ""
+        return "Fix these and push; the comment follows.", ""
+    if not report.appliable:
+        why = view.why_not
+        return (f"This plan can't be applied{f': {why}' if why else '.'}"), ""
     do = "comment" if context.repository else "run"
     return (
-        f"To see the data, {do} this; nothing in `prod` changes:",
+        f"To see the data in `{report.environment}`, {do} this (`prod` stays as it is):",
         context.apply_command(report.plan_id),
     )
 

@@ -106,8 +106,14 @@ def sections(
         *checks_section(sources),
         *history_section(sources, history),
         *details_section(sources),
-        *rules_section([*report.risks, *report.set_aside]),
+        *rules_section(_rules(report, applied), context.rules_url),
     ]
+
+
+def _rules(report: Report, applied: ApplyDocument | None) -> list[str]:
+    verdict = applied.verdict if applied else None
+    data = [*verdict.risks, *verdict.cleared] if verdict else []
+    return [risk.rule for risk in (*report.risks, *report.set_aside, *data)]
 
 
 def embedded(data: Any) -> str:
@@ -185,5 +191,5 @@ def _environment() -> SandboxedEnvironment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    created.filters["prose"] = prose
+    created.filters |= {"prose": prose}
     return created

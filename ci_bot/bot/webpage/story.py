@@ -77,7 +77,8 @@ def _rows(checks: Checks) -> list[list[object]]:
         "needs_format": ("warn", f"{need}: {', '.join(f'`{name}`' for name in form.files)}"),
         "not_run": ("not_run", ""),
     }
-    amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking"
+    some = audits.blocking + audits.non_blocking
+    amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking. " if some else ""
     audited = {"passed": "ok", "failed": "fail", "not_run": "not_run"}[audits.status]
     project: list[list[object]] = [
         [c.name.capitalize(), _chip(c.status), f"{c.message} {c.fix or ''}"] for c in checks.project
@@ -91,7 +92,7 @@ def _rows(checks: Checks) -> list[list[object]]:
         ],
         ["Lint", _chip(lint_words(lint)[0]), lint_words(lint)[1]],
         ["Format", _chip(said[form.status][0]), said[form.status][1]],
-        ["Audits", _chip(audited), f"{amount}. {audits.not_run_because or ''}"],
+        ["Audits", _chip(audited), f"{amount}{audits.not_run_because or ''}"],
         [
             "Data diff",
             _chip("ok" if diff.status == "compared" else "not_run"),

@@ -13,7 +13,8 @@ import pytest
 
 from ci_bot.bot.pull_request import apply, cleanup, review
 from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher
-from ci_bot.bot.terminal.webpage_file import open_page, page_of
+from ci_bot.bot.terminal.report_text import to_page
+from ci_bot.bot.terminal.review.opening import open_page
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.contracts.documents.apply import ApplyDocument
@@ -99,16 +100,16 @@ def test_cleanup__has_no_page(publisher: Publisher, tmp_path: Path) -> None:
     assert files(tmp_path) == ["cleanup.json", "cleanup.md"]
 
 
-def test_page_of__on_a_laptop() -> None:
+def test_to_page__on_a_laptop() -> None:
     context = make_context()
     document = cast(ApplyDocument, read("applied"))
-    alone = page_of(document, context)
-    reviewed = page_of(document, context, recorded("small_change"))
+    alone = to_page(document, context)
+    reviewed = to_page(document, context, recorded("small_change"))
     assert alone is not None
     assert reviewed is not None
     assert "findings" not in {section["id"] for section in Seen(alone).data()}
     assert "findings" in {section["id"] for section in Seen(reviewed).data()}
-    assert page_of(make_cleanup(), context) is None
+    assert to_page(make_cleanup(), context) is None
 
 
 @pytest.mark.parametrize("works", [True, False])

@@ -18,6 +18,7 @@ from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.pull_request.publisher import plans_before
 from ci_bot.bot.webpage.head import head_of
 from ci_bot.bot.webpage.page import SCRIPTS, STYLES, embedded, prose, render_page, webpage_directory
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import PlanHistoryEntry
 from ci_bot.contracts.documents.plan import SEVERITIES
@@ -216,9 +217,19 @@ def test_head__says_what_comes_next() -> None:
     stopped = make_report(decision="no_go", risks=[make_risk(severity="blocker")])
     head = head_of(stopped, CONTEXT)
     assert (head.word, head.command) == ("No-Go · 1 thing to fix", "")
-    assert head.next == "Clear the blockers and push."
+    assert head.next == "Fix these and push; the comment follows."
     failed = head_of(recorded("failed_plan"), CONTEXT)
-    assert "sqlmesh info" in failed.next
+    assert "sqlmesh info" in failed.points[0].text
+    assert "Expected table name but got 'WHERE'" in failed.said
+
+
+def test_head__says_what_this_change_does_in_the_words_of_the_comment() -> None:
+    head = head_of(recorded("small_change"), CONTEXT)
+    assert head.sentence.startswith("Past numbers change: `late_arrivals` in")
+    assert head.asked == "Owner `network-planning`: is that intended?"
+    rules = [point.rule for point in head.points]
+    assert "R06-breaking-rebuild" not in rules, "the sentence says it"
+    assert "R12-code-on-load" in rules
 
 
 def test_history__ends_with_the_decision_of_now() -> None:
@@ -236,7 +247,7 @@ def test_plans_before__are_those_of_other_plans() -> None:
     assert plans_before(None, "c" * 64) == []
 
 
-@pytest.mark.parametrize("place", ["evidence", "diff", "owner", "note", "reason"])
+@pytest.mark.parametrize("place", ["evidence", "diff", "owner", "note", "failure"])
 def test_page__of_a_redacted_report__holds_no_secret(place: str) -> None:
     """The page is made of the record whose secrets are gone; here one stands in each place."""
     secret = "ghs_" + "Ab3dEf6hIj9lMn0pQr2tUv5xYz8bCd1fGh4j"
@@ -247,7 +258,9 @@ def test_page__of_a_redacted_report__holds_no_secret(place: str) -> None:
         "diff": {"changes": changes},
         "owner": {"changes": changes},
         "note": {"notes": [f"token {secret}"]},
-        "reason": {"reasons": [secret], "risks": []},
+        "failure": {
+            "failure": Failure(stage="plan", reason_code="failed", exit_code=1, message=secret)
+        },
     }[place]
     leaking = make_report(**whole)
     assert secret in render_page(leaking, CONTEXT)

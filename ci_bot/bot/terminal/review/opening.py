@@ -1,4 +1,4 @@
-"""The report as a page on a laptop: beside the other files, or in a browser at once."""
+"""The report as a page in the user's browser."""
 
 from __future__ import annotations
 
@@ -7,30 +7,10 @@ import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
-from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.report_files import PAGE
-from ci_bot.bot.terminal.report_text import Document
-from ci_bot.bot.webpage.page import render_page
-from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.report import Report
 from ci_bot.machine import Machine
 
 Opener = Callable[[str], bool]
-
-
-def page_of(
-    document: Document, context: CommentContext, review: Report | None = None
-) -> str | None:
-    """The page of a review or of an apply; a cleanup has none.
-
-    Args:
-        review: What an apply has built, where that is known.
-    """
-    if isinstance(document, Report):
-        return render_page(document, context)
-    if isinstance(document, ApplyDocument):
-        return render_page(review, context, applied=document)
-    return None
 
 
 def open_page(
