@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.comment.diff_view import DiffView
-from ci_bot.bot.comment.outcome_view import ApplyView, ColumnRow, differences
+from ci_bot.bot.comment.evidence.apply_view import ApplyView, ColumnRow, differences
+from ci_bot.bot.comment.evidence.diff_view import DiffView
 from ci_bot.bot.comment.text import weights, words
 from ci_bot.bot.webpage import cells
 from ci_bot.bot.webpage.cells import PageItem
-from ci_bot.contracts.documents.apply import AppliedModel, ApplyDocument, ModelAudit, Verdict
+from ci_bot.contracts.documents.apply import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 
 _STATES = {
     "suspect": ("high", "keys are not unique", 0),
@@ -97,7 +97,7 @@ def _column(row: ColumnRow) -> list[Any]:
     ]
 
 
-def _verdict(verdict: Verdict | None) -> list[PageItem]:
+def _verdict(verdict: ApplyVerdict | None) -> list[PageItem]:
     """What the data did to the findings of the review."""
     if verdict is None:
         return []

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.comment.context import CommentContext
+from ci_bot.bot.comment.evidence.apply_view import ApplyView
 from ci_bot.bot.comment.first_screen.fixes import Fix
-from ci_bot.bot.comment.outcome_view import ApplyView
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.view import ReviewView
 from ci_bot.bot.webpage.building import work_sentence
