@@ -100,7 +100,7 @@ OPTIONS = {
     "--fail-on": words("blocker", "high", "never"),
     "--max-intervals": WHOLE,
     "--max-executor-hours": NUMBER,
-    "--executor-hour-price": NUMBER,
+    "--executor-hour-price": PRICE,
 }
 # The same option has other values in one command.
 OF_A_COMMAND = {

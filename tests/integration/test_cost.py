@@ -15,7 +15,7 @@ from ci_bot.contracts.messages import LearnRequest, Owner
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_review import REVENUE
 from tests.one_jvm import OWNER, OneJvm, one_jvm
-from tests.projects import Shop, write_shop
+from tests.projects import CONFIG, Shop, write_shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -106,10 +106,11 @@ def test_apply__is_counted_by_spark_model_by_model(jvm: OneJvm, shop: Shop) -> N
     assert cost.source == "counters"
     assert cost.counters is not None
     assert cost.counters.stages_lost == 0
-    # One local executor with two cores, from the begin of building to its end.
+    # One local executor, from the begin of building to its end.
     assert document.executor_hours == cost.allocated_hours
     assert cost.allocated_hours * 3_600 == pytest.approx(document.timings["apply"], rel=0.2)
-    assert cost.core_hours == pytest.approx(2 * cost.allocated_hours, rel=0.01)
+    cores = int(CONFIG.partition("local[")[2].partition("]")[0])
+    assert cost.core_hours == pytest.approx(cores * cost.allocated_hours, rel=0.01)
     assert 0 < (cost.used_share or 0) <= 1
     models = {model.model: model for model in document.models}
     orders = models["shop.orders"].counters
