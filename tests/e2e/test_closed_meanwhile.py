@@ -69,7 +69,7 @@ def test_apply__of_a_pull_request_that_closes_meanwhile__is_removed(scene: Scene
     assert outcome.result["activity"] == "cleanup"
     assert change.marker().phase == "closed"
     assert change.sticky_id() == comment
-    assert "Environment `pr_31` removed" in change.sticky()
+    assert "`pr_31` is removed" in change.sticky()
     assert change.notes() == [], "nobody is told of an environment that is gone"
     assert "pr_31" not in environments(scene.shop)
     assert "shop__pr_31" not in schemas(scene.shop)
@@ -138,7 +138,8 @@ def shown_applied(change: Change, plan: str) -> str:
     """The comment, which shows the apply and its evidence."""
     assert change.marker().phase == "applied"
     text = change.sticky()
-    assert f"Applied `{plan[:12]}`" in text
+    assert f"Built in `{change.environment}` · " in text
+    assert f"plan `{plan[:12]}`" in text
     assert f"shop__{change.environment}.revenue" in text
     return text
 

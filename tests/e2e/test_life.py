@@ -119,7 +119,8 @@ def test_life__opened_pushed_applied_merged(scene: Scene) -> None:
     assert change.sticky_id() == comment
     assert change.marker().phase == "applied"
     assert change.marker().plan == plan
-    assert f"Applied `{plan[:12]}`" in change.sticky()
+    assert "## ✅ Built in `pr_7` · the same rows as `prod` · " in change.sticky()
+    assert f"plan `{plan[:12]}`" in change.sticky()
     assert "shop__pr_7.revenue" in change.sticky()
     assert "shop__pr_7.revenue" in applied.summary
     assert len(change.notes()) == 1
@@ -167,7 +168,8 @@ def test_life__closed_unmerged_after_github_was_down_for_the_apply(scene: Scene)
     assert applied.result["result"] == "applied"
     assert not applied.result["reported"]
     assert applied.document("apply")["result"] == "applied"
-    assert f"Applied `{plan[:12]}`" in applied.summary
+    assert "Built in `pr_8` · " in applied.summary
+    assert f"plan `{plan[:12]}`" in applied.summary
     assert "shop__pr_8.revenue" in applied.summary
     assert any("could not be updated" in text for text in applied.annotations("warning"))
     assert change.marker().phase == "applying"
