@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ci_bot.bot.comment.first_screen.fixes import Fix, fixes
-from ci_bot.bot.comment.first_screen.headline import Headline, Kind
+from ci_bot.bot.comment.first_screen.headline import Headline, Subject
 from ci_bot.contracts.documents.plan import SEVERITIES, Severity
 from ci_bot.contracts.documents.report import Report, Risk
 
@@ -26,7 +26,7 @@ _POINTS: dict[str, tuple[Severity, ...]] = {
     "no_changes": ("high", "medium"),
 }
 # What the sentence at the top says already, of the models that it is about.
-_TOLD: dict[Kind, tuple[str, ...]] = {
+_TOLD: dict[Subject, tuple[str, ...]] = {
     "past": ("R06-breaking-rebuild",),
     "loss": ("R04-model-removed", "R06-breaking-rebuild"),
 }

@@ -14,7 +14,7 @@ from ci_bot.contracts.documents.plan import Change, ColumnChange
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 
-Kind = Literal[
+Subject = Literal[
     "no_plan", "loss", "past", "retyped", "forward", "columns", "models", "metadata", "other"
 ]
 
@@ -38,7 +38,7 @@ class Headline:
         rest: What else the pull request does, in a few words; "" where that is nothing.
     """
 
-    kind: Kind
+    kind: Subject
     sentence: str
     models: tuple[str, ...] = ()
     rest: str = ""
@@ -49,7 +49,7 @@ def headline(report: Report, *, base_name: str | None = None) -> Headline:
     return _Change(report, quoted(base_name) if base_name else "the base branch").headline()
 
 
-def owner_question(owners: Sequence[str], kind: Kind) -> str:
+def owner_question(owners: Sequence[str], kind: Subject) -> str:
     """Who is asked whether the data is meant to change, or to go."""
     what = "the removal" if kind == "loss" else "that"
     if not owners:
@@ -81,7 +81,7 @@ class _Change:
         sentence, models = found[lead]
         return Headline(lead, sentence, tuple(models), ", ".join(rest))
 
-    def _tellers(self) -> tuple[tuple[Kind, Callable[[], tuple[str, list[str]] | None]], ...]:
+    def _tellers(self) -> tuple[tuple[Subject, Callable[[], tuple[str, list[str]] | None]], ...]:
         return (
             ("loss", self._loss),
             ("past", self._past),
@@ -92,7 +92,7 @@ class _Change:
             ("metadata", self._metadata),
         )
 
-    def _short(self, kind: Kind) -> str:
+    def _short(self, kind: Subject) -> str:
         """A kind that is not the lead, as an amount."""
         if kind == "past":
             return f"past numbers of {words.count(len(self._past_numbers.models), 'model')}"
