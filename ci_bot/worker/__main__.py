@@ -29,7 +29,7 @@ from ci_bot.contracts.messages import (
     ScopesRequest,
     SweepRequest,
 )
-from ci_bot.contracts.versions.sqlmesh import REASON, WAY_OUT, is_supported, outside
+from ci_bot.contracts.versions.sqlmesh import WAY_OUT, is_supported, outside
 from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.worker.process.channel import Channel
 from ci_bot.worker.process.stopping import Stop
@@ -136,7 +136,7 @@ def perform(
     version = metadata.version("sqlmesh")
     if not is_supported(version):
         told = outside(f"SQLMesh {version} is installed")
-        raise BadInput(told, hint=WAY_OUT, reason_code=REASON)
+        raise BadInput(told, hint=WAY_OUT, reason_code="sqlmesh_version")
     from ci_bot.worker import compat
     from ci_bot.worker.process import java, search_path
     from ci_bot.worker.process.clock import Clock

@@ -20,6 +20,7 @@ OF_A_WORKFLOW = {
     "requirements": "the interpreter that ci-bot is installed in has the project's packages",
     "environment-prefix": "`--environment` is the whole name",
     "pr-number": "`--environment pr_7`",
+    "event-logs": "`ci-bot learn` reads them",
     "comment-id": "nobody comments",
     "comment": "there is none",
     "override-reason": "an apply on a laptop is asked for by the person who may do it",
@@ -61,7 +62,7 @@ def test_review__its_options_are_what_is_asked_for() -> None:
 def test_commands__stand_in_the_order_of_use() -> None:
     listed = cli.commands.list_commands(click.Context(cli.commands))
     assert listed == [
-        *("review", "explain", "doctor", "apply", "cleanup", "sweep"),
+        *("review", "explain", "doctor", "apply", "cleanup", "sweep", "learn"),
         *("policy", "demo", "schema", "run"),
     ]
 

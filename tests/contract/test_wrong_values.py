@@ -111,7 +111,10 @@ OF_A_COMMAND = {
 }
 ARGUMENTS = {
     ("explain", "rule"): TEXT,
-    **{(command, "path"): PATH for command in ("review", "apply", "cleanup", "sweep", "doctor")},
+    **{
+        (command, "path"): PATH
+        for command in ("review", "apply", "cleanup", "sweep", "doctor", "learn")
+    },
     ("schema", "document"): words("report", "apply", "cleanup"),
 }
 

@@ -21,7 +21,7 @@ from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.supervisor import Watch, supervise
 from ci_bot.bot.cage.workspace import inside, read_inside
-from ci_bot.contracts.versions.sqlmesh import REASON, WAY_OUT, excluded_by, outside
+from ci_bot.contracts.versions.sqlmesh import WAY_OUT, excluded_by, outside
 from ci_bot.errors import BadInput
 from ci_bot.secrets import Redactor
 from ci_bot.secrets.cutting import shortened
@@ -76,7 +76,7 @@ def check_requirements(repository: Path, file: str) -> list[str]:
             reason_code="bad_requirements",
         )
     if versions:
-        raise BadInput(outside(versions[0]), hint=WAY_OUT, reason_code=REASON)
+        raise BadInput(outside(versions[0]), hint=WAY_OUT, reason_code="sqlmesh_version")
     return list(found)
 
 

@@ -10,7 +10,6 @@ OLDEST: Version = (0, 227, 1)
 # The first one that nothing was tried with.
 BEYOND: Version = (0, 237)
 IN_WORDS = "0.227.1 to 0.236.x"
-REASON = "sqlmesh_version"
 WAY_OUT = (
     f"Pin one of {IN_WORDS} in the input `requirements`: the one that prod is built with, if it "
     "is among them. Of an older one, upgrade prod first, which ends with `sqlmesh migrate`. For a "

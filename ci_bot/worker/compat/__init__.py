@@ -6,10 +6,10 @@ against the installed version, so that an upgrade that moves an internal fails t
 
 from __future__ import annotations
 
-from ci_bot.worker.compat.bundled_bot import known_bot_settings, written_bot_settings
 from ci_bot.worker.compat.configuration import (
     analytics_off,
     default_catalog,
+    known_bot_settings,
     merge_nothing_from_state,
     needs_format,
     prepare_configs,
@@ -17,6 +17,7 @@ from ci_bot.worker.compat.configuration import (
     read_configs_without_state,
     scan_packages_once,
     state_is_shared,
+    written_bot_settings,
 )
 from ci_bot.worker.compat.engine import (
     executed_text,
