@@ -51,7 +51,7 @@ def test_try__a_wish_to_stop_goes_through() -> None:
 def test_earlier_review__loses_what_only_this_run_knows() -> None:
     """The comment was written by a run that was not told of this secret."""
     body = render_review(make_report(), make_context()).text.replace(
-        "What an apply does", "What hunter22x does"
+        "how to reproduce", "how to hunter22x"
     )
     assert "hunter22x" in body
     github = Memory()

@@ -200,6 +200,20 @@ def test_fixes__a_name_inside_another_name_is_no_cause() -> None:
     assert "3 things to fix" in text
 
 
+@pytest.mark.parametrize(
+    ("rule", "clears_when", "expected"),
+    [
+        ("R01-load-failed", "`ci-bot doctor` says more.", "`ci-bot doctor` says more. ("),
+        ("R01-load-failed", "the project loads", "Fixed when the project loads. ("),
+        ("R05", "`on_destructive_change` allows it", "Fixed when `on_destructive_change` allows"),
+    ],
+)
+def test_fixes__say_how_in_a_sentence(rule: str, clears_when: str, expected: str) -> None:
+    risks = [make_risk(rule, severity="blocker", clears_when=clears_when)]
+    text = render_review(make_report(decision="no_go", risks=risks), make_context()).text
+    assert expected in text
+
+
 def test_refused_plan__keeps_the_statement_and_the_column_once() -> None:
     comment = SAMPLES["refused_plan"]()
     assert "**There is no plan: SQLMesh refuses it.**" in above(comment)

@@ -63,9 +63,10 @@ class Fix:
 
     @property
     def how(self) -> str:
-        """How it is cleared, as a sentence."""
+        """How it is cleared, as a sentence; that of a failure is the hint, which is one already."""
         text = self.shown.clears_when.rstrip(".")
-        return f"{text}." if text[:1].isupper() else f"Fixed when {text}."
+        named = text[:1] == "`" and not self.is_failure
+        return f"Fixed when {text}." if text[:1].islower() or named else f"{text}."
 
     @property
     def icon(self) -> SafeMarkdown:
