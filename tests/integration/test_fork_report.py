@@ -157,7 +157,8 @@ def test_post__shows_no_secret_of_the_artifact(
     """By its form, and by what this run knows although that one did not."""
     secret = "Orbit-Meadow-71" if known else "ghp_" + "a1B2" * 9
     monkeypatch.setenv("SPARK_LAKE_KEY", "Orbit-Meadow-71")
-    fork.leave(fork.report(reasons=[f"`x`: no login with {secret}"]))
+    told = f"no login with {secret}"
+    fork.leave(fork.report(reasons=[told], risks=[make_risk(evidence=told)]))
     ran = fork.post()
     (comment,) = fork.comments
     assert "no login with" in comment
