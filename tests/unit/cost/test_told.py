@@ -65,8 +65,8 @@ def test_apply__shows_what_was_allocated_used_and_moved() -> None:
         remarks=["m spilled 3.2 GB to disk."],
     )
     text = render_apply(make_apply(cost=actual), make_context(phase="applied")).text
-    (row,) = [line for line in text.splitlines() if line.startswith("| **Cost**")]
-    assert "30 min of executor time, 39 % of its cores' time used, 0.21 EUR" in row
+    (row,) = [line for line in text.splitlines() if line.startswith("Cost:")]
+    assert "**30 min** of executor time, 39 % of its cores' time used, 0.21 EUR" in row
     assert "read 1.2 GB" in row
     assert "spilled 3.2 GB" in row
 
