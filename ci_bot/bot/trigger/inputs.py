@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlsplit
 
 from ci_bot import __version__
 from ci_bot.bot import values
 from ci_bot.bot.values import FailOn
-from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.environment import DEFAULT_PREFIX
 from ci_bot.errors import BadInput
+
+if TYPE_CHECKING:
+    from ci_bot.contracts.cost.figures import Price
 
 Mode = Literal["auto", "review", "apply", "accept", "cleanup", "sweep"]
 MODES: tuple[Mode, ...] = ("auto", "review", "apply", "accept", "cleanup", "sweep")
@@ -36,6 +38,13 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def env_name(input_name: str) -> str:
     """The variable that carries an input: `plan-id` is CI_BOT_PLAN_ID."""
     return PREFIX + input_name.upper().replace("-", "_")
+
+
+def _price(text: str) -> Price:
+    # The contracts bring pydantic, for which an event that needs nothing does not wait.
+    from ci_bot.contracts.cost.figures import Price
+
+    return Price.parse(text)
 
 
 def _input(default: Any, parse: values.Parse) -> Any:
@@ -79,7 +88,7 @@ class Inputs:
     reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _input(20, values.whole_number(1))
     event_logs: str | None = _input(None, values.text)
-    executor_hour_price: Price | None = _input(None, Price.parse)
+    executor_hour_price: Price | None = _input(None, _price)
     timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
 
     @classmethod

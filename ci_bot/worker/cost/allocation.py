@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+# Spark's clock counts milliseconds; what is shorter has no rate of its own.
+_TICK_SECONDS = 0.001
+
 
 @dataclass(frozen=True)
 class Executor:
@@ -89,4 +92,4 @@ def shares(executors: Sequence[Executor], spans: Sequence[Busy]) -> Mapping[str,
 
 
 def _rate(span: Busy) -> float:
-    return span.used / (span.end - span.start)
+    return span.used / max(span.end - span.start, _TICK_SECONDS)
