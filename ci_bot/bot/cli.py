@@ -254,7 +254,7 @@ def sweep(**options: Any) -> None:
 @shared.TIMEOUT
 def learn(**options: Any) -> None:
     """Learn from Spark's event logs what prod's runs have cost, for estimates."""
-    from ci_bot.bot.terminal.local_learn import learn_locally
+    from ci_bot.bot.terminal.learning.local_learn import learn_locally
 
     _locally(learn_locally, with_projects(options))
 

@@ -120,7 +120,12 @@ class _Run:
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
         self.costs = CostLedger(compat.state_adapter(self.context))
-        self.meter = Meter(lambda: SparkStore(self.context.engine_adapter.spark), time.time)
+        self.meter = Meter(
+            lambda: SparkStore(self.context.engine_adapter.spark),
+            time.time,
+            # Another apply may have had this Spark, and the store knows its jobs still.
+            f"ci-bot/{request.environment}/{time.time_ns()}",
+        )
         self.cost_record = CostRecord(
             request.environment,
             self.context,

@@ -68,12 +68,10 @@ class Meter:
     Args:
         store: Makes the store, once Spark is awake.
         now: Seconds since the epoch, by the clock that the driver has, too.
-        name: What the job groups of this apply begin with.
+        name: What the job groups of this apply, and of no other, begin with.
     """
 
-    def __init__(
-        self, store: Callable[[], Store], now: Callable[[], float], name: str = "ci-bot"
-    ) -> None:
+    def __init__(self, store: Callable[[], Store], now: Callable[[], float], name: str) -> None:
         self._make, self._now, self._name = store, now, name
         self._store: Store | None = None
         self._lock = threading.Lock()

@@ -115,7 +115,7 @@ def test_meter__without_a_session_of_its_kind_nothing_is_counted() -> None:
     def none() -> Store:
         raise AttributeError("_jsc")
 
-    meter = Meter(none, Clock())
+    meter = Meter(none, Clock(), "m")
     meter.start()
     with meter.batch("a", 1):
         pass

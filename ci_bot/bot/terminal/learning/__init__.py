@@ -1,0 +1,1 @@
+"""`ci-bot learn` at a terminal."""
