@@ -90,9 +90,12 @@ def test_page__of_an_apply__shows_data_beside_the_review(tab: Tab, tmp_path: Pat
     assert isinstance(document, ApplyDocument)
     shown(tab, tmp_path, render_page(recorded("small_change"), CONTEXT, applied=document))
     assert (tab.console, tab.requests) == ([], [])
-    cell = ".t-data tr:nth-child(2) "
-    assert "late_arrivals" in texts(tab, f"{cell}td:nth-child(7) .bar-label")
-    assert texts(tab, f"{cell}td:nth-child(4) .bar-text") == ["70.56 %"]
+    # What was changed itself stands before what only reads it.
+    row = ".t-data tbody tr:first-child "
+    assert texts(tab, f"{row}td:first-child > .name") == ["marts.daily_carrier_performance"]
+    assert texts(tab, f"{row}td:nth-child(7) .bar-label") == ["late_arrivals"]
+    assert texts(tab, f"{row}td:nth-child(4) .bar-text") == ["70.56 %"]
+    assert any("mean 14.29 → 14.75" in text for text in texts(tab, ".t-columns td"))
     assert "not_null_non_blocking" in " ".join(texts(tab, ".t-built td"))
     assert texts(tab, "section")[0].startswith("Data against prod")
 
