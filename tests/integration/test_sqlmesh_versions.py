@@ -19,9 +19,7 @@ from tests.projects.duck import write_duck_shop
 from tests.worker import Client
 
 REPOSITORY = Path(__file__).parents[2]
-# The newest is what every other test runs with, and the oldest is always tried; others at night.
-QUICK = {(OLDEST, "internals"), (OLDEST, "apply, cleanup")}
-FULL = os.environ.get("CI_BOT_FUZZ") == "full"
+# The newest is what every other test runs with.
 CELLS = [(version, activity) for version in VERSIONS[:-1] for activity in ACTIVITIES]
 
 
@@ -51,9 +49,8 @@ def built_by(version: str, root: Path) -> Shop:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("version", "activity"), [cell for cell in CELLS if FULL or cell in QUICK], ids=" ".join
-)
+@pytest.mark.night
+@pytest.mark.parametrize(("version", "activity"), CELLS, ids=" ".join)
 def test_cell(version: str, activity: str, java: None) -> None:
     interpreter(version)
     cell = run(version, activity)
