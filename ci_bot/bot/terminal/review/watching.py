@@ -40,8 +40,8 @@ def watch(machine: Machine, places: Iterable[Path], review: Callable[[], object]
             seen = signature(directories)
             review()
             while True:
-                _say(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
-                try:
+                try:  # also while it is said: who reads it may end it at once
+                    _say(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
                     seen = _changed(machine, directories, seen)
                 except Cancelled as error:
                     _say(machine, "ended")
