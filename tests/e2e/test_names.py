@@ -57,7 +57,7 @@ def test_name__of_the_base_branch_holds_until_the_environment_is_gone(scene: Sce
     assert removed.outputs["reason-code"] == "removed"
     assert removed.outputs["environment"] == "shop_pr_61"
     assert removed.document("cleanup")["schemas_dropped"] == ["shop__shop_pr_61"]
-    assert "Environment `shop_pr_61` removed" in change.sticky()
+    assert "`shop_pr_61` is removed" in change.sticky()
     assert "shop_pr_61" not in environments(scene.shop)
     assert "shop__shop_pr_61" not in schemas(scene.shop)
 

@@ -18,7 +18,9 @@ def other_version(written_by: str, schema: int, *, installed: str) -> BadInput:
         installed: The version that this run has.
     """
     older = numbers(written_by) < numbers(installed)
-    if is_supported(written_by):
+    if numbers(written_by) == numbers(installed):
+        hint = f"Its tables are those of another version all the same: {_MIGRATE}."
+    elif is_supported(written_by):
         hint = f"Pin `sqlmesh=={written_by}` in the input `requirements`"
         hint += f"; or {_MIGRATE}." if older else ", with which prod is built."
     elif older:
