@@ -61,7 +61,7 @@ def assert_removed(change: Change, outcome: Outcome, how: str) -> None:
     assert outcome.outputs["reason-code"] == "removed"
     assert change.marker().phase == "closed"
     tombstone = change.sticky()
-    assert f"Environment `{change.environment}` removed" in tombstone
+    assert f"`{change.environment}` is removed" in tombstone
     assert how in tombstone
     document = outcome.document("cleanup")
     assert document["views_dropped"] == [
