@@ -66,7 +66,8 @@ def test_owners__of_all_that_a_review_writes__are_the_workspaces(action: Action)
     assert outcome.outputs["report-path"] == REPORT, outcome.log
     after = paths(action)
     new = {path: owner for path, owner in after.items() if path not in before}
-    report = {f"workspace/{REPORT}{name}" for name in ("", "/report.json", "/report.md")}
+    names = ("", "/report.json", "/report.md", "/report.html")
+    report = {f"workspace/{REPORT}{name}" for name in names}
     assert new == dict.fromkeys(report, RUNNER_UID)
     assert {
         path for path, owner in after.items() if path[:9] == "workspace" and owner == 0
