@@ -155,7 +155,7 @@ def test_cleanup__of_others_pull_requests__leaves_a_tombstone(
     assert outcome.exit_code == 0, outcome.stdout
     assert outcome.result["reported"]
     assert change.marker().phase == "closed"
-    assert f"`{change.environment}` is removed" in change.sticky()
+    assert f"`{change.environment}`: nothing to remove" in change.sticky()
 
 
 def test_cleanup__with_a_token_that_only_reads_is_done_and_warns(scene: Scene) -> None:

@@ -110,4 +110,4 @@ def test_security_page__says_what_the_cage_cannot_stop() -> None:
     for words in ("network", "same repository", "fork", "least"):
         assert words in page.lower() or words.replace("same ", "") in page.lower()
     paragraph = next(line for line in page.splitlines() if "**The network.**" in line)
-    assert "send out" in paragraph
+    assert "exfiltrate" in paragraph

@@ -8,6 +8,7 @@ from ci_bot.bot.comment.text import shell_commands
 from ci_bot.bot.report_files import Format, check_output, write_files
 from ci_bot.bot.terminal.local_client import (
     branch_of,
+    check_name,
     local_client,
     local_prefix,
     origin_of,
@@ -45,6 +46,7 @@ def apply_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
+        check_name(environment)
         if plan_id is None:
             told = (
                 "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,13 +17,30 @@ from ci_bot.bot.worker_calls.client import (
     open_client,
     relative_projects,
 )
+from ci_bot.bot.worker_calls.failures import refused
 from ci_bot.bot.worker_calls.prefix import prefix_here, told
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.environment import DEFAULT_PREFIX
+from ci_bot.contracts.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName
 from ci_bot.contracts.messages import Progress
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.machine import Machine
 from ci_bot.secrets.environment import from_dotenv
+
+
+def check_name(environment: str, made: Callable[[str], object] = EnvironmentName) -> None:
+    """Refuses a name that is none before anything else is said; a refusal is left to the worker's
+    calls, which make a document of it.
+
+    Args:
+        made: What makes the name, as `for_review`.
+
+    Raises:
+        BadInput: it is no name of an environment.
+    """
+    try:
+        made(environment)
+    except UnfitName as error:
+        refused(error, "input")
 
 
 def raise_bad_input(failure: Failure | None) -> None:

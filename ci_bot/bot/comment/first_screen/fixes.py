@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.contracts.documents.report import Report, Risk
 
-_SECRET = "hardcoded-secret"  # noqa: S105 - the name of a rule
+_LEAK = "hardcoded-secret"
 _REFUSED = "R01-plan-failed"
 # They stand for the failure itself, whose message is shown as SQLMesh wrote it.
 _FAILURES = ("R01-load-failed", _REFUSED)
@@ -49,7 +49,7 @@ class Fix:
     @property
     def is_secret(self) -> bool:
         """Whether a credential has leaked: then it is revoked before anything else is done."""
-        return self.shown.rule == _SECRET
+        return self.shown.rule == _LEAK
 
     @property
     def is_failure(self) -> bool:
@@ -113,7 +113,7 @@ def fixes(blockers: Sequence[Risk], report: Report) -> list[Fix]:
     for risk in blockers:
         groups.setdefault(causes.of(risk), []).append(risk)
     found = [_fix(group) for group in groups.values()]
-    return sorted(found, key=lambda fix: (fix.shown.rule != _SECRET, -len(fix.also)))
+    return sorted(found, key=lambda fix: (fix.shown.rule != _LEAK, -len(fix.also)))
 
 
 def _fix(group: Sequence[Risk]) -> Fix:
@@ -137,7 +137,7 @@ class _Causes:
 
     def of(self, risk: Risk) -> object:
         """What makes findings one thing: what goes, or else the same words of the same rule."""
-        if risk.rule == _SECRET:
+        if risk.rule == _LEAK:
             return (risk.rule, risk.evidence, risk.path)
         told = f"{risk.subject or ''} {risk.evidence}"
         for model, name in self._lost if risk.model is None else self._near[risk.model]:

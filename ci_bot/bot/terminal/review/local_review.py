@@ -9,7 +9,7 @@ from ci_bot.bot.comment.text import shell_commands
 from ci_bot.bot.decision import Limits, review_exit_code
 from ci_bot.bot.report_files import Format
 from ci_bot.bot.terminal.local import check_files, context_of, show, write
-from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
+from ci_bot.bot.terminal.local_client import check_name, local_client, origin_of, raise_bad_input
 from ci_bot.bot.terminal.review.local_commits import local_commits
 from ci_bot.bot.terminal.review.opening import open_page
 from ci_bot.bot.terminal.review.short_text import short_text
@@ -23,6 +23,7 @@ from ci_bot.bot.worker_calls.review.review_options import ReviewOptions
 from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.environment import for_review
 from ci_bot.contracts.messages import BaselineChoice
 from ci_bot.errors import BadInput
 from ci_bot.machine import Machine
@@ -68,6 +69,7 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
                 hint="Leave out one of them.",
                 reason_code="bad_input",
             )
+    check_name(asked.environment, for_review)
     check_files(machine, asked.output)
     if asked.watch:
         places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
