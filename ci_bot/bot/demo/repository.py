@@ -12,7 +12,6 @@ from pathlib import Path
 from ci_bot.errors import BadInput, BotError
 
 MAIN, BRANCH = "main", "fleet"
-_GIT = shutil.which("git") or "git"
 _AUTHOR = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org", "-c", "gc.auto=0")
 
 
@@ -53,9 +52,10 @@ class DemoRepository:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
         }
+        program = shutil.which("git", path=self.environ.get("PATH")) or "git"
         try:
             done = subprocess.run(
-                [_GIT, *_AUTHOR, "-C", str(self.root), *arguments],
+                [program, *_AUTHOR, "-C", str(self.root), *arguments],
                 env=environment,
                 capture_output=True,
                 text=True,
