@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ci_bot.contracts.environment import is_prefix
 from ci_bot.contracts.intervals import MOST_INTERVALS
+
+if TYPE_CHECKING:
+    from ci_bot.contracts.cost.figures import Price
 
 Parse = Callable[[str], Any]
 # From which finding on a review fails the check.
@@ -111,6 +114,14 @@ def number(maximum: float | None = None) -> Callable[[str], float]:
         return found
 
     return parse
+
+
+def price(value: str) -> Price:
+    """An amount with its currency: `0.42 EUR`."""
+    # The contracts bring pydantic, for which an event that needs nothing does not wait.
+    from ci_bot.contracts.cost.figures import Price
+
+    return Price.parse(value)
 
 
 def one_of(*words: str) -> Callable[[str], str]:

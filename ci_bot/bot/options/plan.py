@@ -7,7 +7,6 @@ from typing import Any
 
 from ci_bot.bot import values
 from ci_bot.bot.options.parameters import Function, Value, Word, option
-from ci_bot.contracts.cost.figures import Price
 
 
 def plan_options(command: Function) -> Function:
@@ -105,7 +104,7 @@ _LIMITS = (
     ),
     option(
         "--executor-hour-price",
-        type=Value(Price.parse),
+        type=Value(values.price),
         metavar="PRICE",
         help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
     ),

@@ -40,13 +40,6 @@ def env_name(input_name: str) -> str:
     return PREFIX + input_name.upper().replace("-", "_")
 
 
-def _price(text: str) -> Price:
-    # The contracts bring pydantic, for which an event that needs nothing does not wait.
-    from ci_bot.contracts.cost.figures import Price
-
-    return Price.parse(text)
-
-
 def _input(default: Any, parse: values.Parse) -> Any:
     return field(default=default, metadata={"parse": parse})
 
@@ -88,7 +81,7 @@ class Inputs:
     reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _input(20, values.whole_number(1))
     event_logs: str | None = _input(None, values.text)
-    executor_hour_price: Price | None = _input(None, _price)
+    executor_hour_price: Price | None = _input(None, values.price)
     timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
 
     @classmethod
