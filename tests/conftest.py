@@ -98,11 +98,5 @@ def built_shop(tmp_path_factory: pytest.TempPathFactory, java: None) -> Shop:
 @pytest.fixture
 def shop(built_shop: Shop) -> Iterator[Shop]:
     """The shop with its files as on the main branch, before and after the test."""
-    before = {path: path.read_bytes() for path in built_shop.project.rglob("*") if path.is_file()}
-    yield built_shop
-    for path in [path for path in built_shop.project.rglob("*") if path.is_file()]:
-        if path not in before:
-            path.unlink()
-    for path, content in before.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    with built_shop.kept():
+        yield built_shop

@@ -11,6 +11,15 @@ from ci_bot.contracts.lineage.impact import ChangedPart, Impact, ReachedModel
 from tests.factories import make_backfill, make_change, make_report, make_risk
 from tests.reports import full_report
 
+# The goldens that are drawn.
+REPORTS = (
+    "small_change",
+    "destructive_change",
+    "wide_change",
+    "failed_plan",
+    "base_broken",
+    "no_changes",
+)
 _LAYERS = ("raw", "staging", "core", "marts", "exports")
 _KINDS = ("direct", "indirect", "indirect", "indirect", "metadata")
 

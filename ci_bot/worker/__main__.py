@@ -47,17 +47,10 @@ EMBEDDED_METASTORE = "metastore_db"
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
+# These go through many environments, tables or logs, and load few models or none.
+LastingRequest = CleanupRequest | ListRequest | SweepRequest | DoctorRequest | LearnRequest
 LoadingRequest = (
-    ReviewRequest
-    | BaseTestsRequest
-    | ScopesRequest
-    | AcceptRequest
-    | ApplyRequest
-    | CleanupRequest
-    | ListRequest
-    | SweepRequest
-    | DoctorRequest
-    | LearnRequest
+    ReviewRequest | BaseTestsRequest | ScopesRequest | AcceptRequest | ApplyRequest | LastingRequest
 )
 
 
@@ -75,8 +68,10 @@ def main() -> None:
     # A sweep answers as it goes on, and what it has done stays told.
     stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
-    # The trees of a thousand models would be looked through again and again, and nearly all stay.
-    gc.disable()
+    if not isinstance(request, LastingRequest):
+        # The trees of a thousand models would be looked through again and again, and nearly all
+        # stay. An apply looks again once it builds.
+        gc.disable()
     limit_forks(request)
     leave_nothing_behind(request)
     try:

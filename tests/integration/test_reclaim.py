@@ -42,10 +42,8 @@ def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm
 @pytest.fixture
 def shop(jvm: OneJvm) -> Iterator[Shop]:
     """Its files as on the main branch, before and after the test."""
-    before = {path: path.read_bytes() for path in jvm.shop.project.rglob("*.sql")}
-    yield jvm.shop
-    for path, content in before.items():
-        path.write_bytes(content)
+    with jvm.shop.kept():
+        yield jvm.shop
 
 
 def query(shop: Shop, statement: str) -> list[tuple[Any, ...]]:

@@ -16,20 +16,12 @@ from tests.conftest import missing
 from tests.factories import NOW, make_apply, make_context
 from tests.golden.record import RECORDED, read
 from tests.golden.samples import report as recorded
-from tests.webpage_reports import ATTACKS, hostile, large, name
+from tests.webpage_reports import ATTACKS, REPORTS, hostile, large, name
 
 pytestmark = pytest.mark.browser
 
 CONTEXT = make_context()
 HISTORY = [PlanHistoryEntry(at=NOW, head="a" * 40, plan="b" * 64, decision="no_go", run="8812.1")]
-REPORTS = (
-    "small_change",
-    "destructive_change",
-    "wide_change",
-    "failed_plan",
-    "base_broken",
-    "no_changes",
-)
 # The lineage has found its size; a page without one is ready at once.
 _READY = """new Promise(done => {
   const lineage = document.querySelector('svg.lineage');

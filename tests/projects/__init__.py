@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,6 +185,21 @@ class Shop:
         if before not in text:
             raise AssertionError(f"{before!r} is not in {path}")
         target.write_text(text.replace(before, after), encoding="utf-8")
+
+    @contextmanager
+    def kept(self) -> Iterator[Shop]:
+        """Its files as they are now again at the end; what came beside them is gone."""
+        before = {path: path.read_bytes() for path in self._files()}
+        yield self
+        for path in self._files():
+            if path not in before:
+                path.unlink()
+        for path, content in before.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def _files(self) -> list[Path]:
+        return [path for path in self.project.rglob("*") if path.is_file()]
 
 
 def write_shop(root: Path, config: str = CONFIG) -> Shop:

@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from ci_bot.bot.comment.parts.blocks import lines_outside
+from ci_bot.bot.comment.parts.blocks import Fence, passages
 from ci_bot.bot.terminal.plain import PLACE, without_spans
 
-_FENCE = re.compile(r"(`{3,})([a-z]*)")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _EMPHASIS = re.compile(r"(?<!\S)_(\S.*?\S)_(?!\S)")
@@ -76,27 +75,19 @@ def _article(markdown: str, nowhere: str) -> str:
 
 
 def _blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
-    outside: list[str] = []
-    fenced: list[str] = []
-    for line, is_outside in lines_outside(markdown):
-        if is_outside:
-            outside.append(line)
-            continue
-        yield from _texts(outside, inline)
-        outside = []
-        fenced.append(line)
-        if len(fenced) > 1 and line.startswith(_FENCE.match(fenced[0])[1]):  # type: ignore[index]
-            yield _fence(fenced)
-            fenced = []
-    yield from _texts(outside, inline)
+    for passage in passages(markdown):
+        if isinstance(passage, Fence):
+            yield _fence(passage)
+        else:
+            yield from _texts(passage, inline)
 
 
-def _fence(lines: Sequence[str]) -> str:
-    body = [html.escape(line) for line in lines[1:-1]]
-    if lines[0].endswith("diff"):
+def _fence(fence: Fence) -> str:
+    body = [html.escape(line) for line in fence.lines]
+    if fence.language == "diff":
         tags = {"+": "ins", "-": "del"}
         body = [f"<{tag}>{line}</{tag}>" if (tag := tags.get(line[:1])) else line for line in body]
-    kind = "the source of a picture, which GitHub draws:\n" if "mermaid" in lines[0] else ""
+    kind = "the source of a picture, which GitHub draws:\n" if fence.language == "mermaid" else ""
     return f"<pre><code>{kind}{chr(10).join(body)}</code></pre>"
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ci_bot.bot.comment.parts.blocks import lines_outside
+from ci_bot.bot.comment.parts.blocks import Fence, passages
 from ci_bot.bot.terminal.page import WIDTH, Page
 
 _COLORS = {
@@ -21,7 +21,6 @@ _COLORS = {
 }
 # Readers of a terminal have no use for the source of a picture.
 _PICTURE = re.compile(r"<details><summary>[^\n]*\n\n```mermaid\n.*?\n</details>\n", re.DOTALL)
-_FENCE = re.compile(r"(`{3,})([a-z]*)")
 _HEADING = re.compile(r"\*\*([^*:]+)\*\*( \(\d[\d,]*\))?")
 _FACT = re.compile(r"\*\*([^*:]{1,12}):\*\*\s*(.*)")
 _ITEM = re.compile(r"(-|\d+\.) (.*)")
@@ -49,19 +48,11 @@ def plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
         width: Columns to wrap at; what is to be copied may be wider.
     """
     page = Page(width=width, color=colour)
-    outside: list[str] = []
-    fenced: list[str] = []
-    for line, is_outside in lines_outside(_PICTURE.sub("", markdown)):
-        if is_outside:
-            outside.append(line)
-            continue
-        _text(page, outside, width)
-        outside = []
-        fenced.append(line)
-        if len(fenced) > 1 and line.startswith(_FENCE.match(fenced[0])[1]):  # type: ignore[index]
-            page.block("\n".join(fenced[1:-1]), diff=fenced[0].endswith("diff"))
-            fenced = []
-    _text(page, outside, width)
+    for passage in passages(_PICTURE.sub("", markdown)):
+        if isinstance(passage, Fence):
+            page.block("\n".join(passage.lines), diff=passage.language == "diff")
+        else:
+            _text(page, passage, width)
     return page.text()
 
 

@@ -17,12 +17,12 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.text.markdown import reveal
+from ci_bot.bot.comment.text.templating import sandbox
 from ci_bot.bot.resources import resource
 from ci_bot.bot.webpage.building import building_section
 from ci_bot.bot.webpage.cost import cost_section
@@ -170,11 +170,6 @@ def _source(name: str) -> str:
     return (webpage_directory() / name).read_text("utf-8")
 
 
-def _load(name: str) -> str | None:
-    source = webpage_directory() / name
-    return source.read_text("utf-8") if source.is_file() else None
-
-
 def prose(text: str) -> Markup:
     """A sentence in HTML, what stands between backticks as code."""
     shown = reveal(text, keep="\n")
@@ -188,13 +183,6 @@ def prose(text: str) -> Markup:
 
 @cache
 def _environment() -> SandboxedEnvironment:
-    created = SandboxedEnvironment(
-        loader=FunctionLoader(_load),
-        undefined=StrictUndefined,
-        autoescape=True,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    created = sandbox(webpage_directory())
     created.filters |= {"prose": prose}
     return created

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 import ci_bot
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.report import Baseline, Project
+from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.config_facts import ConfigFacts
@@ -223,6 +225,32 @@ def open_without_state(
     load(context, clock.phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
+
+
+@contextmanager
+def state_to_write(
+    place: ProjectPlace, on_spark_start: Callable[[], None], clock: Clock
+) -> Iterator[Context]:
+    """A context with the state of a project, for what is only written down there; no model is
+    loaded.
+
+    Raises:
+        BadInput: the configuration is broken, or there is no state yet.
+    """
+    configs, _ = configure(place, on_spark_start, clock=clock)
+    context = new_context(configs, place)
+    state, _ = open_state(context, place, write=True)
+    if state is None:
+        raise BadInput(
+            "There is no state yet, so nothing can be written down.",
+            hint="Build prod first.",
+            reason_code="no_prod",
+        )
+    compat.give_state(context, state)
+    try:
+        yield context
+    finally:
+        context.close()
 
 
 def described_project(opened: OpenProject, place: ProjectPlace) -> Project:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ci_bot.contracts.messages import AcceptAnswer, AcceptRequest
-from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuring import configure, new_context
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.records.ledger_schema import KEEP_DAYS
@@ -25,17 +23,7 @@ def accept(
         BadInput: the configuration is broken, or there is no state yet.
     """
     place = place_of(request, request.projects)
-    configs, _ = configure(place, on_spark_start, clock=clock)
-    context = new_context(configs, place)
-    state, _ = opening.open_state(context, place, write=True)
-    if state is None:
-        raise BadInput(
-            "There is no state yet, so nothing can be written down.",
-            hint="Build prod first.",
-            reason_code="no_prod",
-        )
-    compat.give_state(context, state)
-    try:
+    with opening.state_to_write(place, on_spark_start, clock) as context:
         ledger = Ledger(compat.state_adapter(context))
         ledger.prepare()
         number = request.owner.pr_number or 0
@@ -44,5 +32,3 @@ def accept(
             request.owner.name, number, request.acceptance, forget_before=times.iso(oldest)
         )
         return AcceptAnswer(acceptances=ledger.acceptances(request.owner.name, number))
-    finally:
-        context.close()

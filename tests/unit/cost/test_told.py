@@ -15,41 +15,27 @@ from ci_bot.bot.worker_calls.learn import sentence
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.cost.figures import Accuracy, ActualCost, Counters, Price
 from ci_bot.contracts.cost.learned import LearnDocument
-from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.messages import DoctorRequest, LearnRequest, Owner, Workplace
-from tests.factories import make_apply, make_context, make_report
-
-
-def cost(**parts: Any) -> Cost:
-    values: dict[str, Any] = {
-        "intervals": 4,
-        "batches": 4,
-        "tables_rebuilt": 0,
-        "tables": 4,
-        "executor_hours_low": 0.0033,
-        "executor_hours_mid": 0.0055,
-        "executor_hours_high": 0.0089,
-        "confidence": "medium",
-        "basis": "From 1 earlier run.",
-    }
-    return Cost(**values | parts)
+from tests.factories import make_apply, make_context, make_cost, make_report
 
 
 def test_review__says_how_far_off_earlier_estimates_were() -> None:
     known = Accuracy(estimates=20, median=0.18, nine_of_ten=0.41)
-    text = render_review(make_report(cost=cost(accuracy=known)), make_context()).text
+    text = render_review(make_report(cost=make_cost(accuracy=known)), make_context()).text
     assert text.count("the last 20 estimates: median error 18 %, 90&nbsp;% within 41 %") == 1
-    assert "median error" not in render_review(make_report(cost=cost()), make_context()).text
+    assert "median error" not in render_review(make_report(cost=make_cost()), make_context()).text
 
 
 def test_review__names_the_price_of_rebuilds_that_nobody_needs() -> None:
-    part = cost(unneeded=["a.b", "a.c"], unneeded_hours=3.1667)
+    part = make_cost(unneeded=["a.b", "a.c"], unneeded_hours=3.1667)
     text = render_review(make_report(cost=part), make_context()).text
     assert "2 of 4 rebuilt tables read nothing that changes: 3 h 10 min" in text
 
 
 def test_review__shows_the_currency() -> None:
-    text = render_review(make_report(cost=cost(price=14.2, currency="EUR")), make_context()).text
+    text = render_review(
+        make_report(cost=make_cost(price=14.2, currency="EUR")), make_context()
+    ).text
     assert "about 14.20 EUR at your rate" in text
 
 
@@ -75,7 +61,7 @@ def test_apply__shows_what_was_allocated_used_and_moved() -> None:
 def test_currency__is_three_letters_and_no_markup(text: str) -> None:
     # It comes from a process that runs a stranger's code, and is shown as it is.
     with pytest.raises(ValidationError):
-        cost(price=1.0, currency=text)
+        make_cost(price=1.0, currency=text)
     with pytest.raises(ValueError, match="an amount from 0 up and a currency"):
         Price.parse(f"1 {text}")
 

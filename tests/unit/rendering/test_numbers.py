@@ -12,10 +12,17 @@ from ci_bot.bot.comment.text.options import options_sentence
 from ci_bot.bot.comment.text.window import short_window
 from ci_bot.bot.comment.text.words import executor_time
 from ci_bot.contracts.documents.apply import AppliedModel
-from ci_bot.contracts.documents.plan import Backfill, Cost, ProdPlan, ShortWindow, WindowCause
+from ci_bot.contracts.documents.plan import Backfill, ProdPlan, ShortWindow, WindowCause
 from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.work import totals
-from tests.factories import make_apply, make_backfill, make_context, make_report, on_terminal
+from tests.factories import (
+    make_apply,
+    make_backfill,
+    make_context,
+    make_cost,
+    make_report,
+    on_terminal,
+)
 
 VIEW: dict[str, Any] = {
     "kind": "VIEW",
@@ -44,24 +51,8 @@ def test_executor_time__is_no_decimal_of_an_hour(hours: float, text: str) -> Non
     assert executor_time(hours) == text
 
 
-def cost(**parts: Any) -> Cost:
-    values: dict[str, Any] = {
-        "intervals": 4,
-        "batches": 4,
-        "tables_rebuilt": 0,
-        "tables": 4,
-        "executor_hours_low": 0.0033,
-        "executor_hours_mid": 0.0055,
-        "executor_hours_high": 0.0089,
-        "price": 14.2,
-        "confidence": "low",
-        "basis": "From 1 earlier run of 1 of 4 models, scaled by intervals.",
-    }
-    return Cost(**values | parts)
-
-
 def test_estimate__that_knows_one_of_four_tables_is_a_lower_bound() -> None:
-    part = cost(unknown=["a.b", "a.c", "a.d"])
+    part = make_cost(price=14.2, unknown=["a.b", "a.c", "a.d"])
 
     comment = render_review(make_report(cost=part), make_context()).text
     assert (
@@ -76,14 +67,16 @@ def test_estimate__that_knows_one_of_four_tables_is_a_lower_bound() -> None:
 
 
 def test_estimate__that_knows_all_of_them_has_a_spread() -> None:
-    comment = render_review(make_report(cost=cost()), make_context()).text
+    comment = render_review(make_report(cost=make_cost(price=14.2)), make_context()).text
 
     assert "about **20 s** of executor time (12 s to 32 s), about 14.20 at your rate" in comment
-    assert "about 20 s of executor time (12 s to 32 s)" in on_terminal(make_report(cost=cost()))
+    assert "about 20 s of executor time (12 s to 32 s)" in on_terminal(
+        make_report(cost=make_cost(price=14.2))
+    )
 
 
 def test_estimate__of_an_apply_is_in_the_same_words() -> None:
-    document = make_apply(estimate=cost(unknown=["a.b"]), executor_hours=0.0041)
+    document = make_apply(estimate=make_cost(price=14.2, unknown=["a.b"]), executor_hours=0.0041)
 
     text = render_apply(document, make_context(phase="applied")).text
 

@@ -29,17 +29,9 @@ from tests.golden.record import read
 from tests.golden.samples import report as recorded
 from tests.reports import full_report
 from tests.webpage_parts import PARTS, SUMS, VENDOR, sums
-from tests.webpage_reports import ATTACKS, hostile, large
+from tests.webpage_reports import ATTACKS, REPORTS, hostile, large
 
 CONTEXT = make_context()
-REPORTS = (
-    "small_change",
-    "destructive_change",
-    "wide_change",
-    "failed_plan",
-    "base_broken",
-    "no_changes",
-)
 
 
 class Seen(HTMLParser):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 _FENCE = re.compile(r"(`{3,})([a-z]*)$")
 _OPEN, _CLOSE = "<details", "</details>"
@@ -15,19 +17,54 @@ REVIEW_START = "<!-- review -->"
 REVIEW_END = "<!-- /review -->"
 
 
+@dataclass(frozen=True)
+class Fence:
+    """What stands between two lines of backticks, without them."""
+
+    language: str
+    lines: tuple[str, ...]
+
+
 def lines_outside(text: str) -> Iterator[tuple[str, bool]]:
     """Every line of `text`, with whether it stands outside of every fence."""
+    for line, where in _lines(text):
+        yield line, where == "outside"
+
+
+def passages(text: str) -> Iterator[list[str] | Fence]:
+    """The fences of `text`, and the lines before, between and after them; every line once.
+
+    A fence that is never closed is none of ours, and is left out.
+    """
+    outside: list[str] = []
+    inside: list[str] = []
+    language = ""
+    for line, where in _lines(text):
+        if where == "outside":
+            outside.append(line)
+        elif where == "opens":
+            yield outside
+            outside, inside = [], []
+            language = line.lstrip("`")
+        elif where == "closes":
+            yield Fence(language, tuple(inside))
+        else:
+            inside.append(line)
+    yield outside
+
+
+def _lines(text: str) -> Iterator[tuple[str, Literal["outside", "opens", "inside", "closes"]]]:
     fence = ""
     for line in text.split("\n"):
         match = _FENCE.match(line)
-        if fence:
-            yield line, False
-            if match and not match[2] and len(match[1]) >= len(fence):
-                fence = ""
+        if not fence:
+            yield line, "opens" if match else "outside"
+            fence = match[1] if match else ""
+        elif match and not match[2] and len(match[1]) >= len(fence):
+            yield line, "closes"
+            fence = ""
         else:
-            yield line, not match
-            if match:
-                fence = match[1]
+            yield line, "inside"
 
 
 def split(text: str) -> list[str]:

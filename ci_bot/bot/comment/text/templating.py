@@ -7,6 +7,7 @@ way around it, joining strings inside an expression, is forbidden by a test over
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,16 +35,17 @@ def templates_directory() -> Traversable:
     return resource("templates")
 
 
-def _load(name: str) -> str | None:
-    source = templates_directory() / name
-    return source.read_text("utf-8") if source.is_file() else None
+def sandbox(
+    directory: Traversable, finalize: Callable[[Any], Any] | None = None
+) -> SandboxedEnvironment:
+    """An environment over one directory. Data is only ever context, never a template's source."""
 
+    def load(name: str) -> str | None:
+        source = directory / name
+        return source.read_text("utf-8") if source.is_file() else None
 
-@cache
-def environment() -> SandboxedEnvironment:
-    """The one environment. Data is only ever context, never the source of a template."""
-    created = SandboxedEnvironment(
-        loader=FunctionLoader(_load),
+    return SandboxedEnvironment(
+        loader=FunctionLoader(load),
         undefined=StrictUndefined,
         finalize=finalize,
         autoescape=True,
@@ -51,5 +53,11 @@ def environment() -> SandboxedEnvironment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def environment() -> SandboxedEnvironment:
+    """The one environment of comments."""
+    created = sandbox(templates_directory(), finalize)
     created.filters |= filters.ESCAPES | filters.SHORTENERS | filters.WORDS
     return created

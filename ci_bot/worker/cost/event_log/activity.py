@@ -13,7 +13,6 @@ from sqlmesh.core.config.connection import SparkConnectionConfig
 
 from ci_bot.contracts.cost.learned import LearnDocument
 from ci_bot.contracts.messages import LearnRequest
-from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.cost.event_log.files import (
     FileSystem,
@@ -25,7 +24,6 @@ from ci_bot.worker.cost.event_log.files import (
 from ci_bot.worker.cost.event_log.learning import Learned, learn
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
-from ci_bot.worker.project.configuring import configure, new_context
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import versions_of
 from ci_bot.worker.records.cost_ledger import CostLedger
@@ -49,21 +47,10 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     """
     started = ports.clock.now()
     place = place_of(request, request.projects)
-    configs, _ = configure(place, ports.before_java, clock=ports.clock)
-    context = new_context(configs, place)
-    state, _ = opening.open_state(context, place, write=True)
-    if state is None:
-        raise BadInput(
-            "There is no state yet, so nothing can be written down.",
-            hint="Build prod first.",
-            reason_code="no_prod",
-        )
-    try:
-        ledger = CostLedger(compat.state_adapter_of(state))
+    with opening.state_to_write(place, ports.before_java, ports.clock) as context:
+        ledger = CostLedger(compat.state_adapter(context))
         ledger.prepare()
         found = into_ledger(ledger, request.event_logs, _settings(context), ports)
-    finally:
-        state.close()
     return LearnDocument(
         directory=request.event_logs,
         logs=found.counts["logs"],
