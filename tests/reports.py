@@ -9,10 +9,10 @@ from ci_bot.contracts.documents.plan import (
     Cost,
     EnvironmentStatement,
     Finding,
-    Gap,
     Lineage,
     LineageNode,
     LintCheck,
+    ModelRange,
     ProdPlan,
     Restatement,
     ShortWindow,
@@ -127,8 +127,18 @@ def full_report() -> Report:
             changes=3,
             backfill=[],
             forward_only_schema_changes=["dim.customers"],
+            held=[
+                ModelRange(
+                    model="stg.orders", start="2026-01-01T00:00:00Z", end="2026-03-03T00:00:00Z"
+                ),
+                ModelRange(
+                    model="stg.orders", start="2026-03-05T00:00:00Z", end="2026-08-15T00:00:00Z"
+                ),
+            ],
             gaps=[
-                Gap(model="stg.orders", start="2026-03-03T00:00:00Z", end="2026-03-05T00:00:00Z")
+                ModelRange(
+                    model="stg.orders", start="2026-03-03T00:00:00Z", end="2026-03-05T00:00:00Z"
+                )
             ],
             would_fail=True,
             failure="destructive change to `dim.customers` is not allowed",

@@ -35,7 +35,10 @@
     const view = [strip.pr, strip.prod].every((b) => !b || b[0] === "recreate_view");
     if (view) return el("span", { class: "faint" }, "view, replaced in a moment");
     const parts = [0, 1, 2].map((lane) => piece(lane, 0, WIDE, "s-track"));
-    if (!strip.new) parts.push(piece(0, 0, WIDE, "s-held"));
+    // A table that is built whole holds one result, whatever interval stands beside it.
+    const ranged = [strip.pr, strip.prod].some((b) => b && b[0] === "incremental");
+    for (const [start, end] of strip.held)
+      parts.push(piece(0, ranged ? at(start, axis) : 0, ranged ? at(end, axis) : WIDE, "s-held"));
     for (const [start, end] of strip.gaps)
       parts.push(piece(0, at(start, axis), at(end, axis), "s-gap"));
     for (const [start, end] of strip.lost)
@@ -63,7 +66,7 @@
       "ul",
       { class: "legend" },
       ...[
-        ["s-held", "prod today (its range is not in the report)"],
+        ["s-held", "held by prod today"],
         ["s-gap", "gap in prod"],
         ["s-lost", "lost after the merge"],
         ["s-pr", "built in the environment"],

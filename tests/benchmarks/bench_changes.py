@@ -5,7 +5,8 @@
 The project is small and on DuckDB, so that the files are what is measured. They are of every kind
 that a repository holds: SQL, Python, YAML, seeds, prose, and pictures. Both sides compare with the
 base branch in the same checkout. Prints the medians of wall seconds and their difference, and exits
-1 above ten seconds more.
+1 above ten seconds more. With TMPDIR on a file system in memory the disk is no part of it: here one
+that was busy took 4 to 15 seconds to write 20,000 files, which both sides do.
 """
 
 from __future__ import annotations

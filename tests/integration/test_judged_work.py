@@ -294,6 +294,8 @@ def test_prod__a_model_without_a_start_loses_its_history(shop: Shop, tmp_path: P
 
     with plan(shop, tmp_path / "scratch") as seen:
         assert counts(seen.prod.full_backfill)["shop.orders"] == 1
+        held = next(one for one in seen.prod.held if one.model == "shop.orders")
+        assert (held.start[:10], held.end[:10]) == ("2024-01-01", "2024-12-01")
         assert [(gap.model, gap.start[:10], gap.end[:10]) for gap in seen.prod.lost] == [
             ("shop.orders", "2024-01-01", "2024-11-30")
         ]

@@ -21,7 +21,7 @@ from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
-from ci_bot.contracts.documents.plan import Change, Gap, Restatement
+from ci_bot.contracts.documents.plan import Change, ModelRange, Restatement
 from ci_bot.contracts.documents.report import Risk
 from ci_bot.contracts.documents.work import tables_of
 
@@ -241,7 +241,7 @@ class ReviewView(PlannedWork):
         return recommendations(self.report)
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[ModelRange]:
         return list(self.report.prod_plan.gaps) if self.report.prod_plan else []
 
     @property

@@ -10,15 +10,15 @@ from ci_bot.bot.comment.text.window import short_window
 from ci_bot.bot.webpage import cells
 from ci_bot.bot.webpage.cells import PageItem
 from ci_bot.bot.webpage.findings import Reviewed
-from ci_bot.contracts.documents.plan import Backfill, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, ModelRange, ProdPlan
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
 
 Extent = tuple[str | None, str | None]
 _NOTE = (
-    "One strip for each table, all on the same time axis, from {axis}. The first lane is `prod` "
-    "today, as far as the report knows it, the second `{env}`, the third what `prod` builds after "
-    "the merge."
+    "One strip for each table, all on the same time axis, from {axis}. The first lane is what "
+    "`prod` holds today, the second what `{env}` builds, the third what `prod` builds after the "
+    "merge."
 )
 
 
@@ -89,10 +89,11 @@ def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
     here = {item.model: item for item in report.backfill}
     later = {item.model: item for item in plan.full_backfill} if plan else {}
     left = {item.model: item for item in plan.backfill} if plan else {}
-    lacks = [*plan.gaps, *plan.lost] if plan else []
+    held, gaps, lost = (
+        (_by_model(plan.held), _by_model(plan.gaps), _by_model(plan.lost)) if plan else ({}, {}, {})
+    )
     spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
-    axis = _covering([*spans, *((gap.start, gap.end) for gap in lacks)])
-    added = {change.model for change in report.changes if change.change == "added"}
+    axis = _covering([*spans, *((one.start, one.end) for one in (plan.held if plan else []))])
     rows = []
     for model in sorted(
         here.keys() | later.keys(), key=lambda m: _weight(here.get(m), later.get(m))
@@ -110,20 +111,12 @@ def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
                 _amount(prods) if plan else cells.value("not planned", None),
                 {
                     "axis": _moments(axis),
-                    "new": model in added,
+                    "held": held.get(model, []),
                     "pr": _lane(mine),
                     "prod": _lane(prods),
                     "left": _lane(left.get(model)),
-                    "gaps": [
-                        _moments((g.start, g.end))
-                        for g in (plan.gaps if plan else [])
-                        if g.model == model
-                    ],
-                    "lost": [
-                        _moments((g.start, g.end))
-                        for g in (plan.lost if plan else [])
-                        if g.model == model
-                    ],
+                    "gaps": gaps.get(model, []),
+                    "lost": lost.get(model, []),
                     "says": _says(mine, prods, report),
                 },
                 _later(mine, left.get(model), prods),
@@ -131,6 +124,13 @@ def _rows(sources: Reviewed) -> tuple[list[list[Any]], Extent]:
             ]
         )
     return rows, axis
+
+
+def _by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
+    found: dict[str, list[list[int | None]]] = {}
+    for one in ranges:
+        found.setdefault(one.model, []).append(_moments((one.start, one.end)))
+    return found
 
 
 def _weight(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, str]:

@@ -243,12 +243,12 @@ class Checks(Contract):
     table_diff: TableDiffCheck
 
 
-class Gap(Contract):
-    """An interval range that prod's table lacks although newer intervals are there."""
+class ModelRange(Contract):
+    """A range of time in one model's table."""
 
     model: Name
     start: Timestamp
-    end: Timestamp
+    end: Timestamp = Field(description="Exclusive.")
 
 
 Confidence = Literal["high", "medium", "low", "unknown"]
@@ -304,12 +304,19 @@ class ProdPlan(Contract):
     cost: Cost | None = Field(
         default=None, description="Of the changed models, if they were merged without an apply."
     )
-    lost: list[Gap] = Field(
+    held: list[ModelRange] = Field(
+        default_factory=list,
+        description="What prod's tables of changed models hold today, gaps left out.",
+    )
+    lost: list[ModelRange] = Field(
         default_factory=list,
         description="Ranges that prod's tables hold and the rebuilt tables will not.",
     )
     forward_only_schema_changes: list[Name] = Field(default_factory=list)
-    gaps: list[Gap] = Field(default_factory=list)
+    gaps: list[ModelRange] = Field(
+        default_factory=list,
+        description="Ranges that prod's tables lack although newer intervals are there.",
+    )
     would_fail: bool
     failure: Line | None = None
 

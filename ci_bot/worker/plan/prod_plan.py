@@ -11,7 +11,7 @@ from sqlmesh.core.plan import Plan
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, merge_intervals
 from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 
-from ci_bot.contracts.documents.plan import Backfill, Cost, Gap, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.plan import describe, first_build
@@ -87,6 +87,7 @@ def plan_prod(
         full_backfill=full,
         # Describing a table takes a while, and nothing is built yet at a first review.
         cost=estimate(full if now == whole else shown(now)),
+        held=_held(plan, names),
         lost=_lost(plan, whole, names),
         forward_only_schema_changes=sorted(
             names.of(snapshot.name)
@@ -144,7 +145,17 @@ def _left(missing: Built, reused: Mapping[str, list[Interval]]) -> dict[Snapshot
     return {s_id: intervals for s_id, intervals in left.items() if intervals}
 
 
-def _lost(plan: Plan, whole: Built, names: Names) -> list[Gap]:
+def _held(plan: Plan, names: Names) -> list[ModelRange]:
+    """What prod's table of a changed model holds; a view holds nothing."""
+    return [
+        _range(names.of(name), interval)
+        for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items())
+        if old.is_model and not old.is_view
+        for interval in merge_intervals(list(old.intervals))
+    ]
+
+
+def _lost(plan: Plan, whole: Built, names: Names) -> list[ModelRange]:
     """Ranges that prod's table of a changed model holds, and that its new table will not.
 
     A model without a `start` gets one interval in a new table, however long prod has been filling
@@ -157,11 +168,13 @@ def _lost(plan: Plan, whole: Built, names: Names) -> list[Gap]:
         if old.version_get_or_generate() == new.version_get_or_generate():
             continue
         gone = subtract(list(old.intervals), list(whole.get(new.snapshot_id, ())))
-        lost += [
-            Gap(model=names.of(name), start=times.iso(start), end=times.iso(end))
-            for start, end in merge_intervals(gone)
-        ]
+        lost += [_range(names.of(name), interval) for interval in merge_intervals(gone)]
     return lost
+
+
+def _range(model: str, interval: Interval) -> ModelRange:
+    start, end = interval
+    return ModelRange(model=model, start=times.iso(start), end=times.iso(end))
 
 
 def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
@@ -188,7 +201,7 @@ def subtract(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
     return remaining
 
 
-def _gaps(plan: Plan, names: Names) -> list[Gap]:
+def _gaps(plan: Plan, names: Names) -> list[ModelRange]:
     """Ranges that prod's table of a changed model lacks between intervals that it has."""
     gaps = []
     for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
@@ -197,5 +210,5 @@ def _gaps(plan: Plan, names: Names) -> list[Gap]:
         held = sorted(old.intervals)
         for (_, end), (start, _) in pairwise(held):
             if end < start:
-                gaps.append(Gap(model=names.of(name), start=times.iso(end), end=times.iso(start)))
+                gaps.append(_range(names.of(name), (end, start)))
     return gaps

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.decision.judged import judged_work
-from ci_bot.contracts.documents.plan import Backfill, Cost, Gap, Lineage, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, Cost, Lineage, ModelRange, ProdPlan
 from tests.unit.decision.facts import (
     built,
     changed,
@@ -286,7 +286,7 @@ def test_budget__a_complete_estimate_within_it_is_silent() -> None:
 
 
 def test_history_lost__is_high_and_names_the_range() -> None:
-    lost = Gap(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-11-30T00:00:00Z")
+    lost = ModelRange(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-11-30T00:00:00Z")
 
     judgement = judged(changes=[BREAKING], backfill=[built(**ONE_DAY)], prod_plan=full(lost=[lost]))
 
@@ -296,7 +296,7 @@ def test_history_lost__is_high_and_names_the_range() -> None:
 
 
 def test_history_lost__of_the_base_branch_is_not_this_pull_requests() -> None:
-    lost = Gap(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-11-30T00:00:00Z")
+    lost = ModelRange(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-11-30T00:00:00Z")
 
     judgement = judged(
         changes=[changed(category="breaking", from_base=True)], prod_plan=full(lost=[lost])
@@ -310,12 +310,18 @@ def test_history_lost__of_the_base_branch_is_not_this_pull_requests() -> None:
     [
         ([], True),
         (
-            [Gap(model="stg.orders", start="2024-02-01T00:00:00Z", end="2024-02-02T00:00:00Z")],
+            [
+                ModelRange(
+                    model="stg.orders", start="2024-02-01T00:00:00Z", end="2024-02-02T00:00:00Z"
+                )
+            ],
             False,
         ),
     ],
 )
-def test_metadata__that_makes_prod_build_more_is_told(gaps: list[Gap], expected: bool) -> None:
+def test_metadata__that_makes_prod_build_more_is_told(
+    gaps: list[ModelRange], expected: bool
+) -> None:
     judgement = judged(
         changes=[changed(change="metadata", category="metadata")],
         prod_plan=full(built(intervals=365), gaps=gaps),

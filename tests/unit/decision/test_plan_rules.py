@@ -8,9 +8,9 @@ from ci_bot.bot.decision import BotFacts, Limits
 from ci_bot.contracts.documents.plan import (
     AuditsCheck,
     ColumnChange,
-    Gap,
     Lineage,
     LintCheck,
+    ModelRange,
     ProdPlan,
     Restatement,
     TableDiffCheck,
@@ -638,7 +638,7 @@ def test_matrix(change: object, expected: dict[str, str]) -> None:
 
 
 def test_matrix__gaps_of_prod() -> None:
-    gap = Gap(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-01-02T00:00:00Z")
+    gap = ModelRange(model="stg.orders", start="2024-01-01T00:00:00Z", end="2024-01-02T00:00:00Z")
     plan = ProdPlan(changes=0, backfill=[], would_fail=False, gaps=[gap])
 
     assert weights(judged(prod_plan=plan)) == {"prod-gaps": "medium"}

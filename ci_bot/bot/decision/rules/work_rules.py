@@ -9,7 +9,7 @@ from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judged import JudgedWork, judged_work
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
-from ci_bot.contracts.documents.plan import Change, Gap
+from ci_bot.contracts.documents.plan import Change, ModelRange
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.documents.work import totals
 from ci_bot.contracts.rules import RULES, rule
@@ -99,7 +99,7 @@ def history_lost(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     plan = facts.prod_plan
     drift = {change.model for change in facts.changes if change.from_base}
     paths = {change.model: change.path for change in facts.changes}
-    lost: dict[str, list[Gap]] = {}
+    lost: dict[str, list[ModelRange]] = {}
     for gap in plan.lost if plan else ():
         if gap.model not in drift:
             lost.setdefault(gap.model, []).append(gap)
