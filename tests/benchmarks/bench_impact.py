@@ -49,12 +49,12 @@ def request_for(home: Path, base: Shop, head: Shop) -> ReviewRequest:
 
 
 def edit_root(head: Shop) -> None:
-    """One column that every model reads is computed otherwise."""
+    """One column that every model reads is computed differently."""
     head.edit("models/orders.sql", "CAST(c.customer_id AS INT) AS customer_id", "7 AS customer_id")
 
 
 def edit_all(head: Shop) -> None:
-    """One column of each model is computed otherwise."""
+    """One column of each model is computed differently."""
     for path in sorted((head.project / "models").glob("layer_*/*.sql")):
         text = path.read_text(encoding="utf-8")
         path.write_text(

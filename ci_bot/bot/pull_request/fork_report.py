@@ -221,7 +221,6 @@ def _posted(published: Published | None) -> bool:
 def _refused(why: str) -> Refused:
     return Refused(
         f"The report that the other run left is not posted: {why}.",
-        hint="Nothing of it was believed. Its own run has the log; running that again leaves a "
-        "fresh report.",
+        hint="It was ignored. Its own run has the log; running that again leaves a fresh report.",
         reason_code="report_refused",
     )

@@ -50,7 +50,7 @@ def told(found: WrittenPrefix) -> str | None:
         return None
     return (
         f"`{KEY}` {found.problem}, so environments are called `{DEFAULT_PREFIX}_<number>`. The "
-        "input `environment-prefix`, the same in every workflow, names them otherwise."
+        "input `environment-prefix`, the same in every workflow, gives them other names."
     )
 
 

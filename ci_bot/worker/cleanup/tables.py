@@ -16,7 +16,8 @@ from ci_bot.worker.warehouse.catalog import AdapterFiles, Catalog
 from ci_bot.worker.words import times
 
 # When that is stands in `until`; nowhere, where an environment uses a snapshot that shares it.
-_JANITOR = "SQLMesh's janitor takes it with the last snapshot that shares it"
+# One table or several: the sentences fit both.
+_JANITOR = "removed by SQLMesh's janitor with the last snapshot that shares the data"
 
 
 class Tables:
@@ -98,9 +99,9 @@ class Tables:
         self.kept = reclaim.kept_until_due(row, unmerged=self._ask.merged is False)
 
     def _leave(self, row: LedgerRow) -> None:
-        preview = f"it is a preview, which prod never reads; {_JANITOR}"
+        preview = f"a preview, which prod never reads; {_JANITOR}"
         if self._ask.merged:
-            why = f"prod reads it once the merge is planned there; otherwise {_JANITOR}"
+            why = f"read by prod once the merge is planned there, else {_JANITOR}"
         elif self._ask.reclaim == "never":
             why = f"`reclaim` is `never`; {_JANITOR}"
             preview = f"`reclaim` is `never`, and {preview}"

@@ -26,7 +26,7 @@ class ListingSparkAdapter(SparkEngineAdapter):
     SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
     `spark_catalog`, and takes the refusal for "nothing there". Tables survive that (CREATE TABLE IF
     NOT EXISTS), views do not: an apply that is repeated after the physical view of a VIEW model was
-    made would fail for ever with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
+    made would keep failing with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
     """
 
     def _get_data_objects(

@@ -148,7 +148,7 @@ def python(state: Any, context: Any, version: str) -> ProjectCheck | None:
         name="python",
         status="warn",
         message=f"prod was built by another version of Python than {version}: {min(found)}{more} "
-        "is the same code, written otherwise",
+        "is the same code, written differently",
         fix="Build prod with the Python that reviews and applies have, else such models are built "
         "anew each time that the other one comes.",
     )

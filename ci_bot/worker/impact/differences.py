@@ -1,4 +1,4 @@
-"""What a change changes of a model itself: columns that are computed otherwise, and rows."""
+"""What a change changes of a model itself: columns that are computed differently, and rows."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def note(models: Iterable[str], python: str) -> str:
     named = f"`{first}`" + (f" and {len(more)} more" if more else "")
     return (
         f"Prod was built by another version of Python than this run's {python}: {named} is the "
-        "same code in prod, written otherwise, and no change of this pull request. Applied from "
-        "here, or by a prod run with this Python, it is built anew all the same. Build prod with "
+        "same code in prod, written differently, and no change of this pull request. Applied from "
+        "here, or by a prod run with this Python, it is built again all the same. Build prod with "
         f"Python {'.'.join(python.split('.')[:2])}, and it stays as it is."
     )
 

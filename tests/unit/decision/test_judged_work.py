@@ -117,7 +117,7 @@ def test_r06__a_short_window_does_not_hide_what_prod_builds() -> None:
     )
 
     assert (
-        "the table is built again, 1,055 intervals since 2024-01-01, in prod after the merge "
+        "1,055 intervals since 2024-01-01 are computed again, in prod after the merge "
         "(`pr_7` gets 1)" in text
     )
 
@@ -129,7 +129,7 @@ def test_r06__a_full_model_is_rebuilt_although_the_environment_only_previews_it(
         prod_plan=full(table("stg.orders")),
     )
 
-    assert "the whole table is built again" in text
+    assert "the whole table is computed again" in text
     assert "history stays" not in text
 
 
@@ -181,14 +181,14 @@ def test_r06__readers_are_named_by_what_happens_to_each() -> None:
         ),
     )
 
-    assert "3 models downstream follow" in text
-    assert "1 table among them rebuilt; history stays in `mart.forward`" in text
+    assert "3 readers follow" in text
+    assert "1 table of them built again; history stays in `mart.forward`" in text
 
 
 def test_r06__no_reader_changes() -> None:
     text = evidence(changes=[BREAKING], backfill=[built()], prod_plan=full(built()))
 
-    assert text.endswith("60 intervals since 2024-01-01; no other model changes with it.")
+    assert text.endswith("60 intervals since 2024-01-01 are computed again; no other model changes with it.")
 
 
 # ------------------------------------------------------------------------------ limits and batches

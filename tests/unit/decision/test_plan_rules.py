@@ -363,8 +363,8 @@ def test_r06__a_breaking_change_counts_every_modified_reader() -> None:
 
     risk = only(judgement, "R06-breaking-rebuild")
     assert risk.severity == "high"
-    assert "60 intervals since 2024-01-01; 3 models downstream follow" in risk.evidence
-    assert "2 tables among them rebuilt" in risk.evidence
+    assert "60 intervals since 2024-01-01 are computed again; 3 readers follow" in risk.evidence
+    assert "2 tables of them built again" in risk.evidence
 
 
 def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:
@@ -551,7 +551,7 @@ def test_r12__code_that_computed_the_report() -> None:
     judgement = judged(bot)
 
     assert judgement.decision == "review"
-    assert "This report was computed by code in this pull request" in judgement.reasons[0]
+    assert "runs while this report is computed, so this pull request could falsify it" in judgement.reasons[0]
 
 
 def test_r12__where_it_is_not_known_what_was_opened__it_says_so() -> None:
@@ -560,7 +560,7 @@ def test_r12__where_it_is_not_known_what_was_opened__it_says_so() -> None:
     found = only(judged(bot), "R12-code-on-load")
 
     assert found.severity == "high"
-    assert "may have been computed" in found.evidence
+    assert "it is not known which files were opened" in found.evidence
 
 
 def test_r12__models_that_change_although_their_files_do_not() -> None:
@@ -594,8 +594,8 @@ def test_counts__agree_with_their_verbs(models: list[str], told: list[str]) -> N
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        (("a.py",), "`a.py` runs while the project is loaded"),
-        (("a.py", "b.py"), "`a.py`, `b.py` run while the project is loaded"),
+        (("a.py",), "`a.py` runs while this report is computed"),
+        (("a.py", "b.py"), "`a.py`, `b.py` run while this report is computed"),
     ],
 )
 def test_r12__code_on_load_says_it_of_one_file_and_of_two(

@@ -60,9 +60,9 @@ def test_rows__leave_out_what_is_not_the_pull_requests() -> None:
 def test_comment__says_what_each_change_reaches() -> None:
     text = comment(IMPACT)
     reached = "`mart.revenue` (`total`), `mart.paid` (rows)"
-    assert f"| `stg.orders`: `amount`, `tax` | computed otherwise | {reached} |" in text
+    assert f"| `stg.orders`: `amount`, `tax` | computed differently | {reached} |" in text
     assert "| `stg.orders` | other rows | `mart.paid` (rows) |" in text
-    assert "| `stg.orders`: `note` | computed otherwise | nothing below it |" in text
+    assert "| `stg.orders`: `note` | computed differently | nothing below it |" in text
     assert "| `mart.scores` | cannot be known | nothing below it |" in text
 
 

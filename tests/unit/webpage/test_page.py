@@ -180,6 +180,7 @@ def test_strip__shows_both_plans_on_one_axis() -> None:
     assert strip["pr"] == ["incremental", *year]
     assert strip["prod"] == ["incremental", *year]
     assert strip["left"] is None, "prod reuses what the environment has built"
+    assert strip["held"] == [year]
     assert "365 intervals" in strip["says"]
     assert daily[6] == "reuses it"
 

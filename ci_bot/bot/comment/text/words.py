@@ -36,7 +36,7 @@ CHANGES = {
 HOW_CHANGED = {
     "dropped": "dropped",
     "retyped": "another type",
-    "computed": "computed otherwise",
+    "computed": "computed differently",
     "added": "new",
     "reordered": "another order of columns",
     "rows": "other rows",

@@ -41,7 +41,9 @@ def missing(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]
         (
             "lint",
             checks.lint.status in {"off", "not_run"},
-            "Lint: switched off." if checks.lint.status == "off" else "Lint: not run.",
+            "Lint: the project's linter is off."
+            if checks.lint.status == "off"
+            else "Lint: not run.",
             "the project's linter is on",
         ),
         (
@@ -108,6 +110,6 @@ def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     if bot.fork:
         yield risk(
             FORK,
-            "The head branch is in a fork: this plan cannot be applied to an environment.",
+            "The head branch is in a fork: this plan can't be applied to an environment.",
             "a maintainer pushes the branch into this repository",
         )

@@ -46,7 +46,7 @@ def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
                 f"Non-breaking change; new columns: {listed(added)}."
                 if added
                 else "Non-breaking change; readers are not built again.",
-                "nothing to do; forward-only would save the rebuild of this table",
+                "nothing to do",
                 model=change.model,
                 path=change.path,
             )

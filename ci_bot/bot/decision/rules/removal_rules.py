@@ -41,7 +41,8 @@ def _removal(change: Change) -> Risk:
     if change.readers:
         return risk(
             MODEL_REMOVED,
-            f"The model goes away, and {listed(change.readers)} still read it.",
+            f"The model is removed, and {listed(change.readers)} still "
+            f"{'reads' if len(change.readers) == 1 else 'read'} it.",
             "no model reads it any more, or it stays",
             severity="blocker",
             model=change.model,
@@ -49,7 +50,7 @@ def _removal(change: Change) -> Risk:
         )
     return risk(
         MODEL_REMOVED,
-        "The model goes away. No model of the project reads it; readers outside are not known.",
+        "The model is removed. No model of the project reads it; readers outside are not known.",
         "its owner confirms that nobody outside the project reads it",
         model=change.model,
         path=change.path,

@@ -37,16 +37,25 @@ def rebuilds(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
         harmless = change.model in same or (change.kind == "EXTERNAL" and not readers)
         yield risk(
             BREAKING_REBUILD,
-            # SQLMesh compares texts; where the rules have proven the result to be the same, what
-            # is left is the cost.
-            f"Breaking change: {_work(work, change, facts.environment)}; {_readers(work, readers)}"
-            + (". Its result is the same as before" if change.model in same else "")
-            + ".",
+            f"{_meaning(work, change, same)}: {_work(work, change, facts.environment)}; "
+            f"{_readers(work, readers)}.",
             "the owner confirms that past results are meant to change, best with a data diff",
             severity="low" if harmless else None,
             model=change.model,
             path=change.path,
         )
+
+
+def _meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
+    judged = work.models.get(change.model)
+    if change.model in same:
+        # SQLMesh compares texts; what is left is the cost.
+        return "The result is the same as before, and SQLMesh calls the change breaking"
+    if judged is None:
+        return "Breaking change"
+    if judged.keeps_history:
+        return "Results change from now on"
+    return "Results change for all of history"
 
 
 def _work(work: JudgedWork, change: Change, environment: str) -> str:
@@ -68,9 +77,10 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
     if item.action == "recreate_view":
         return "the view is replaced and readers see the new results at once"
     if item.action != "incremental":
-        return "the whole table is built again"
+        return "the whole table is computed again"
     since = f" since {item.start[:10]}" if item.start else ""
-    text = f"the table is built again, {counted(item.intervals, 'interval')}{since}"
+    many = "is" if item.intervals == 1 else "are"
+    text = f"{counted(item.intervals, 'interval')}{since} {many} computed again"
     if judged.where == "prod" and judged.here < item.intervals:
         text += f", in prod after the merge (`{environment}` gets {judged.here:,})"
     return text
@@ -82,10 +92,10 @@ def _readers(work: JudgedWork, readers: list[str]) -> str:
     judged = [work.models[name] for name in readers if name in work.models]
     rebuilt = totals(one.item for one in judged if not one.keeps_history).tables
     kept = [name for name in readers if name in work.models and work.models[name].keeps_history]
-    text = f"{counted(len(readers), 'model')} downstream follow{_s(readers)} ({listed(readers)})"
+    text = f"{counted(len(readers), 'reader')} follow{_s(readers)} ({listed(readers)})"
     if kept and not work.prod_known:
         return f"{text}, and how many of them prod builds again is not known"
-    text += f", {counted(rebuilt, 'table')} among them rebuilt"
+    text += f", {counted(rebuilt, 'table')} of them built again"
     return text + (f"; history stays in {listed(kept)}" if kept else "")
 
 
@@ -193,12 +203,11 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     files, one = listed(bot.code_on_load), len(bot.code_on_load) == 1
     yield risk(
         CODE_ON_LOAD,
-        f"This report was computed by code in this pull request: {files} "
-        f"{'runs' if one else 'run'} while the project is loaded."
+        f"{files} {'runs' if one else 'run'} while this report is computed, so this pull request "
+        "could falsify it."
         if bot.load_known
-        else "This report may have been computed by code in this pull request: it is not known "
-        f"which files were opened while the project was loaded, and {files} "
-        f"{'is' if one else 'are'} code.",
+        else "This pull request could falsify this report: it is not known which files were opened "
+        f"while the project was loaded, and {files} {'is' if one else 'are'} code.",
         f"a person has read {'this file' if one else 'these files'}",
         path=bot.code_on_load[0],
     )

@@ -25,7 +25,7 @@ _DECIDING = {
     "lookback": "Its lookback changes.",
     "interval_unit": "Its interval changes.",
     "gateway": "It runs on another gateway.",
-    "stamp": "Its stamp changes: it is built anew on request.",
+    "stamp": "Its stamp changes: it is built again on request.",
 }
 
 

@@ -55,7 +55,7 @@ def kind(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         + (
             "nothing is stored any more, and every reader computes it."
             if new == "VIEW"
-            else "the table is built anew, and each run writes it in another way."
+            else "the table is built again, and each run writes it in another way."
         ),
         "the owner confirms the new kind and its cost",
         severity="medium" if {old, new} <= _WEIGHTY else None,
@@ -76,7 +76,7 @@ def time_column(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             TIME_COLUMN,
             f"Intervals are written by `{after}`, no longer by `{before}`: rows that are stored "
             "under the old column are neither found nor replaced, and readers filter on the old.",
-            "the table is built anew, and readers filter on the new column",
+            "the table is built again, and readers filter on the new column",
             model=pair.after,
             anchors=("time_column",),
         )
@@ -125,7 +125,7 @@ def unique_key(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             UNIQUE_KEY,
             f"The key changes from {names(old)} to {names(new)}; rows stored under the old key "
             "stay beside the new ones.",
-            "the table is built anew",
+            "the table is built again",
             severity="medium",
             model=pair.after,
             anchors=("unique_key",),
@@ -160,7 +160,7 @@ def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if old is not None and new is None:
         yield Observation(
             START,
-            f"The start {old} is gone; the history now begins where that of the parents does, or "
+            f"`start` was removed (it was {old}). New history begins at the parents' start, or "
             "yesterday.",
             "the model has its start back",
             model=pair.after,
@@ -175,7 +175,7 @@ def start(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"The history starts at {new}"
             + (f", no longer at {old}" if old is not None else ", where it had no bound before")
             + (
-                ": the table is built anew, and what is older will be missing."
+                ": the table is built again, and what is older will be missing."
                 if rebuilt
                 else ": what is older is never computed or restated again."
             ),

@@ -155,7 +155,7 @@ def aggregates(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if changed:
         yield Observation(
             AGGREGATE,
-            f"Summed up otherwise: {names(changed.values())}.",
+            f"Aggregated differently: {names(changed.values())}.",
             "the owner confirms the new meaning of the columns",
             model=pair.after,
             subject=tuple(changed),

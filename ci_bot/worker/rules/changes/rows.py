@@ -35,7 +35,7 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 f"without {names(less)}" if less else "",
                 f"with {names(more)}" if more else "",
             ]
-            # Where the words are the same, a key of that name is computed otherwise.
+            # Where the words are the same, a key of that name is computed differently.
             if less != more:
                 told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
         elif bool(old.groups) != bool(new.groups):

@@ -96,7 +96,7 @@ def layout(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if changed:
         yield Observation(
             LAYOUT,
-            f"Laid out anew: {names(changed)}."
+            f"The physical layout changes: {names(changed)}."
             + (
                 " A forward-only table keeps its old layout until someone rebuilds it."
                 if pair.after.forward_only
@@ -147,7 +147,7 @@ def merge_logic(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     if changed:
         yield Observation(
             MERGE,
-            f"Stored rows are matched or closed otherwise: {names(changed)} changed.",
+            f"Stored rows are matched or closed differently: {names(changed)} changed.",
             "the owner confirms what happens to rows that are already stored",
             model=pair.after,
             subject=tuple(changed),

@@ -55,7 +55,7 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     told += [f"added {text}" for text in fresh - gone]
     if not told and _only_decides_more(pair):
         return
-    # The words are the same, and what stands behind one of them is computed otherwise.
+    # The words are the same, and what stands behind one of them is computed differently.
     told += [f"{text}, of other values" for text in gone & fresh]
     yield Observation(
         FILTER,
@@ -110,7 +110,7 @@ def ties(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                     TIES,
                     f"The window of {what[0].upper()} is no longer ordered by {names(lost)}: of "
                     "rows that are equal in what is left, chance decides which comes first, and "
-                    "the next run may decide otherwise.",
+                    "the next run may decide differently.",
                     "the order ends with columns that tell every row from the others",
                     model=pair.after,
                     subject=tuple(sorted(lost)),

@@ -89,7 +89,7 @@ def _default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
         return (
             DIALECT,
             None,
-            "models without a dialect of their own are read otherwise; division, functions and "
+            "models without a dialect of their own are read differently; division, functions and "
             "quotes may mean other things",
             "the rendered queries are the same, or each model names its dialect",
         )
@@ -182,11 +182,11 @@ def _plan(parts: list[str], after: Any) -> SettingJudgement:
 
 _WEIGHTY = {
     "ignore_patterns": "files that match are no models any more",
-    "variables": "models that use them are computed anew",
+    "variables": "models that use them are computed again",
     "cicd_bot": "how pull requests are planned, here and by SQLMesh's own bot",
     "snapshot_ttl": "old table versions are kept for another time",
     "environment_ttl": "environments live for another time",
-    "time_column_format": "time columns without a format of their own are read otherwise",
+    "time_column_format": "time columns without a format of their own are read differently",
     "infer_python_dependencies": "how the requirements are found",
     "loader": "how the project is read",
 }

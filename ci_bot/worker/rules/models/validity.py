@@ -41,7 +41,7 @@ class ScdValidity(ModelRule):
             yield self.observation(
                 model,
                 lambda columns: f"The query returns {names(columns)}, which SQLMesh writes itself.",
-                "the query leaves the validity columns out, or they are named otherwise",
+                "the query leaves the validity columns out, or they have other names",
                 subject=sorted(returned & reserved),
                 anchors=tuple(returned & reserved),
             )
