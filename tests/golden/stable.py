@@ -3,10 +3,10 @@
 Kept is what the worker and the bot have said: texts, names, counts, table names, plan ids. Four things are
 of the moment or of the machine, and get a value that is always the same:
 
-- durations and measured times: `seconds`, `executor_hours`, the values of `timings`, and the time
-  that a step's message says it took
+- durations and measured times: `seconds`, executors' times, expected ones too, the values of
+  `timings`, and the time that a step's message says it took
 - when something goes, which counts from now: `until` and `expires_at`
-- sizes on disk: `bytes` and `bytes_reclaimed`
+- sizes on disk and in memory: `bytes`, `bytes_reclaimed`, what Spark has shuffled, and its peak
 - versions of programs, also where a sentence names one
 
 A path of the machine is none of these: a document that holds one is not recorded.
@@ -25,15 +25,29 @@ SECONDS = 1.5
 # A whole apply or cleanup.
 WHOLE_SECONDS = 90.0
 EXECUTOR_HOURS = 0.25
+CORES = 2
+USED_SHARE = 0.5
 BYTES = 1_048_576
 LATER = "2014-01-09T00:00:00Z"
 _CONSTANT = {
     "seconds": SECONDS,
     "executor_hours": EXECUTOR_HOURS,
+    "allocated_hours": EXECUTOR_HOURS,
+    "executor_hours_low": EXECUTOR_HOURS * 0.6,
+    "executor_hours_mid": EXECUTOR_HOURS,
+    "executor_hours_high": EXECUTOR_HOURS * 1.6,
+    "core_hours": EXECUTOR_HOURS * CORES,
+    "used_share": USED_SHARE,
+    "used_seconds": SECONDS,
+    "cpu_seconds": SECONDS,
+    "executor_seconds": SECONDS,
     "until": LATER,
     "expires_at": LATER,
     "bytes": BYTES,
     "bytes_reclaimed": BYTES,
+    "shuffle_read_bytes": BYTES,
+    "shuffle_write_bytes": BYTES,
+    "peak_memory_bytes": BYTES,
 }
 _TOOK = re.compile(r"\bin \d+\.\d+s\b")
 _VERSIONS = {
