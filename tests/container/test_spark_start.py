@@ -50,6 +50,7 @@ def test_spark_start__the_archive_saves_a_third_of_the_processor_time(
     assert with_archive["jvm_cpu_seconds"] <= 0.67 * without["jvm_cpu_seconds"]
 
 
+@pytest.mark.night
 def test_spark_start__a_class_path_of_the_projects_own_is_slower_but_silent(
     engine: Engine, image: str
 ) -> None:

@@ -109,6 +109,7 @@ def test_change__every_file_differs_from_the_project() -> None:
     assert unchanged == []
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_build_prod__reports_batches_and_warnings(demo_run: DemoRun) -> None:
@@ -124,6 +125,7 @@ def test_build_prod__reports_batches_and_warnings(demo_run: DemoRun) -> None:
     assert lines[-1].startswith(f"prod built up to {END} in ")
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_prod__holds_the_window_and_nothing_else(demo_run: DemoRun) -> None:
@@ -136,6 +138,7 @@ def test_prod__holds_the_window_and_nothing_else(demo_run: DemoRun) -> None:
     assert tables["marts.weather_delays"] >= 9
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("side", "tests"), [("base", 6), ("change", 7)])
@@ -145,6 +148,7 @@ def test_project__lint_and_unit_tests_pass(demo_run: DemoRun, side: str, tests: 
     assert checks == {"lint": [], "tests_run": tests, "tests_passed": True, "unformatted": []}
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_change__has_one_of_each_category(demo_run: DemoRun) -> None:
@@ -162,6 +166,7 @@ def test_change__has_one_of_each_category(demo_run: DemoRun) -> None:
     }
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_change__applied_numbers_agree_with_the_files(demo_run: DemoRun) -> None:
@@ -178,6 +183,7 @@ def test_change__applied_numbers_agree_with_the_files(demo_run: DemoRun) -> None
     assert numbers["aircraft_pr"] == len(flown)
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_change__applying_it_leaves_prod_as_it_was(demo_run: DemoRun) -> None:

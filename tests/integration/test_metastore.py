@@ -29,6 +29,7 @@ def shared_shop(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterato
         yield shop
 
 
+@pytest.mark.night
 def test_life__on_a_metastore_service(shared_shop: Shop) -> None:
     shared_shop.edit("models/revenue.sql", *ADD_ORDERS)
     worker = client(shared_shop)

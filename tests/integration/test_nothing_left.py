@@ -156,6 +156,7 @@ def test_doctor__that_starts_spark__leaves_the_checkout_as_it_was(
     assert files(temporary) == set()
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_doctor__of_an_embedded_metastore__looks_into_that_one(

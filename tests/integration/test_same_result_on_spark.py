@@ -79,6 +79,7 @@ def proved(before: str, after: str) -> bool:
     return old is not None and new is not None and new.proves_same(old)
 
 
+@pytest.mark.night
 def test_rewrites__give_the_same_rows(spark: SparkSession) -> None:
     wrong = [name for name, pair in SAME.items() if rows(spark, pair[0]) != rows(spark, pair[1])]
 

@@ -84,7 +84,12 @@ def worker(shop: Shop) -> Iterator[Mortal]:
             marks=pytest.mark.night,
         ),
         ("updating the virtual layer", "killed_in_promotion", "may be half built"),
-        ("verify: ", "killed_in_verification", "is built and its views are made"),
+        pytest.param(
+            "verify: ",
+            "killed_in_verification",
+            "is built and its views are made",
+            marks=pytest.mark.night,
+        ),
         pytest.param(
             "evidence: ",
             "killed_in_evidence",

@@ -188,7 +188,9 @@ def test_r06__readers_are_named_by_what_happens_to_each() -> None:
 def test_r06__no_reader_changes() -> None:
     text = evidence(changes=[BREAKING], backfill=[built()], prod_plan=full(built()))
 
-    assert text.endswith("60 intervals since 2024-01-01 are computed again; no other model changes with it.")
+    assert text.endswith(
+        "60 intervals since 2024-01-01 are computed again; no other model changes with it."
+    )
 
 
 # ------------------------------------------------------------------------------ limits and batches

@@ -551,7 +551,10 @@ def test_r12__code_that_computed_the_report() -> None:
     judgement = judged(bot)
 
     assert judgement.decision == "review"
-    assert "runs while this report is computed, so this pull request could falsify it" in judgement.reasons[0]
+    assert (
+        "runs while this report is computed, so this pull request could falsify it"
+        in judgement.reasons[0]
+    )
 
 
 def test_r12__where_it_is_not_known_what_was_opened__it_says_so() -> None:
