@@ -75,7 +75,7 @@ def test_name__of_prod_in_any_spelling__is_refused(text: str) -> None:
         ("dév", "Spark takes no schema", "letters a to z"),
         ("pr_٣", "Spark takes no schema", "letters a to z"),
         ("ｐｒｏｄ", "Spark takes no schema", "letters a to z"),
-        ("a" * 300, "has 300 characters", f"at most {MOST_CHARACTERS}"),
+        ("a" * (MOST_CHARACTERS + 1), "has 101 characters", f"at most {MOST_CHARACTERS}"),
         ("prod" + " " * 300, "has 304 characters", f"at most {MOST_CHARACTERS}"),
     ],
 )
@@ -85,6 +85,10 @@ def test_name__that_would_be_another__says_which(text: str, says: str, hint: str
     assert says in error.message
     assert hint in error.hint
     assert "\n" not in error.message
+
+
+def test_name__of_the_most_characters__is_one() -> None:
+    assert EnvironmentName("a" * MOST_CHARACTERS) == "a" * MOST_CHARACTERS
 
 
 @given(PREFIXES, NUMBERS)
