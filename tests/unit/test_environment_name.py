@@ -110,7 +110,20 @@ def test_of__never_comes_from_text(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("pr", "pr_", "pr_0", "pr_007", "pr_07", "pr_1x", "pr__1", "pr_1_2", "PR_7", "pr_7 "),
+        *(
+            "7",
+            "_7",
+            "pr",
+            "pr_",
+            "pr_0",
+            "pr_007",
+            "pr_07",
+            "pr_1x",
+            "pr__1",
+            "pr_1_2",
+            "PR_7",
+            "pr_7 ",
+        ),
         *(
             "pr_٣",
             "pr_-1",
