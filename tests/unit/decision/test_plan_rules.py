@@ -77,6 +77,13 @@ def test_r01__a_base_that_is_broken_by_others_is_never_no_go(
     assert any("Expecting )" in reason for reason in judgement.reasons)
 
 
+def test_r01__a_broken_bases_first_sentence_is_the_one_that_says_what() -> None:
+    of_base = OF_THE_BASE.model_copy(update={"message": "The loader failed\nSecond line"})
+    judgement = judged(prod_plan=None, base_failures=[of_base])
+
+    assert "The loader failed." in only(judgement, "R01-base-broken").evidence
+
+
 def test_r01__a_base_that_is_repaired_is_a_review_and_says_so() -> None:
     judgement = judged(base_failures=[OF_THE_BASE], changes=[changed(change="added")])
 
