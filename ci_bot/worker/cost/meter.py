@@ -69,6 +69,8 @@ class Meter:
         store: Makes the store, once Spark is awake.
         now: Seconds since the epoch, by the clock that the driver has, too.
         name: What the job groups of this apply, and of no other, begin with.
+
+    `seconds` is what counting took, all threads together.
     """
 
     def __init__(self, store: Callable[[], Store], now: Callable[[], float], name: str) -> None:
@@ -81,6 +83,7 @@ class Meter:
         self._from: float | None = None
         self._until: float | None = None
         self.failure: str | None = None
+        self.seconds = 0.0
 
     def start(self) -> None:
         """Building begins. Spark is awake by now."""
@@ -174,10 +177,12 @@ class Meter:
         self._looked = self._now()
 
     def _guarded(self, action: Callable[[], None]) -> None:
+        before = self._now()
         try:
             action()
         except Exception as error:
             self.failure = self.failure or sentence(error)
+        self.seconds += max(0.0, self._now() - before)
 
 
 def _span(batch: Batch, now: float) -> Busy:
