@@ -285,6 +285,14 @@ class Cost(Contract):
     unneeded_hours: Seconds | None = Field(
         default=None, description="What the known ones of those cost; null: none is known."
     )
+    reused: Count = Field(
+        default=0, description="Tables of prod that are read as they are, and not built again."
+    )
+    reused_hours: Seconds | None = Field(
+        default=None,
+        description="What building the known ones of them over the plan's window would cost; null: "
+        "none is known.",
+    )
     accuracy: Accuracy | None = Field(
         default=None, description="Of earlier estimates; null with fewer than five to tell of."
     )

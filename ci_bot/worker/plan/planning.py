@@ -185,7 +185,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
     if _nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified or flags.restate_models:
-        plan = compat.plan_models_to_backfill(plan, _changed_with_upstream(plan))
+        plan = compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
     pinned_start = plan.provided_start
     return Planned(
         plan=plan,
@@ -208,7 +208,7 @@ def _nothing_changed(plan: Plan) -> bool:
     return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
 
 
-def _changed_with_upstream(plan: Plan) -> set[str]:
+def changed_with_upstream(plan: Plan) -> set[str]:
     """Names of the changed models and everything they read: what SQLMesh itself would backfill.
 
     With include-unmodified SQLMesh backfills the whole project; views need no data of their own.

@@ -20,6 +20,7 @@ from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.cost.known import known_of
+from ci_bot.worker.cost.savings import with_reused
 from ci_bot.worker.cost.unneeded import with_unneeded
 from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
 from ci_bot.worker.plan.drift import Drift
@@ -302,8 +303,13 @@ class _Facts:
         price = self.request.executor_hour_price
         if self.opened.baseline != "state":
             return estimate(work, hour_price=price)
-        known = known_of(work, self._costs, self.opened.context, self.names)
-        return estimate(work, known, hour_price=price)
+        context, planned = self.opened.context, self.planned
+        known = known_of(work, self._costs, context, self.names)
+        cost = estimate(work, known, hour_price=price)
+        if planned is None:
+            return cost
+        built = {self.names.of(s_id.name) for s_id in self._built}
+        return with_reused(cost, planned, built, self._costs, context, self.names)
 
     @cached_property
     def _costs(self) -> CostLedger:
