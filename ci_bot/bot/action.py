@@ -239,9 +239,12 @@ def _give_up(
     """
     from ci_bot.bot.pull_request import apply, cleanup, review
     from ci_bot.bot.pull_request.acceptance import accept as accepting
+    from ci_bot.bot.pull_request.estimating import estimate as estimating
 
     if isinstance(chosen, job.Accept):
         return accepting.give_up(error, publisher)
+    if isinstance(chosen, job.Estimate):
+        return estimating.give_up(error, publisher)
     if isinstance(chosen, job.Review):
         return review.give_up(error, chosen, settings, publisher)
     if isinstance(chosen, job.Apply):
@@ -314,8 +317,9 @@ def _dispatch(
     from ci_bot.bot.pull_request import apply, cleanup, review, sweep
     from ci_bot.bot.pull_request.acceptance import accept as accepting
     from ci_bot.bot.pull_request.base import naming
+    from ci_bot.bot.pull_request.estimating import estimate as estimating
 
-    if isinstance(chosen, job.Review | job.Apply | job.Accept | job.Cleanup | job.Sweep):
+    if not isinstance(chosen, job.Command | job.PostForkReport | job.Skip):
         settings = naming.named(chosen, settings, publisher, client)
     if isinstance(chosen, job.Accept):
         return accepting.accept(chosen, settings, publisher, client, needed(github))
@@ -325,6 +329,8 @@ def _dispatch(
         return cleanup.cleanup(chosen, settings, publisher, client, github)
     if isinstance(chosen, job.Apply):
         return apply.apply(chosen, settings, publisher, client, needed(github))
+    if isinstance(chosen, job.Estimate):
+        return estimating.estimate(chosen, settings, publisher, client, needed(github))
     if isinstance(chosen, job.Sweep):
         return sweep.sweep(settings, publisher, client, needed(github))
     raise AssertionError(f"{type(chosen).__name__} needs no worker")

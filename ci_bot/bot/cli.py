@@ -31,7 +31,7 @@ from ci_bot.bot.options.parameters import (
     option,
     with_example,
 )
-from ci_bot.bot.options.plan import limit_options, plan_options, with_flags
+from ci_bot.bot.options.plan import budget_options, limit_options, plan_options, with_flags
 from ci_bot.bot.options.shared import with_projects
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
@@ -153,6 +153,31 @@ def doctor(**options: Any) -> None:
     _locally(doctor_locally, with_projects(options))
 
 
+@_command("ci-bot estimate --environment pr_7")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@shared.environment("The environment that would be built.", default="dev")
+@plan_options
+@budget_options
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@option(
+    "--format",
+    "form",
+    type=Word("terminal", "json"),
+    default="terminal",
+    show_default=True,
+    help="What to print on stdout.",
+)
+def estimate(**options: Any) -> None:
+    """Say what building the environment will cost. Asks Spark, and writes nothing."""
+    from ci_bot.bot.terminal.costs.local_estimate import estimate_locally
+
+    _locally(estimate_locally, with_projects(with_flags(options)))
+
+
 @_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
 @shared.project_argument
 @shared.PROJECT
@@ -170,6 +195,7 @@ def doctor(**options: Any) -> None:
     show_default=True,
     help="Compare the data with prod's once it is built.",
 )
+@budget_options
 @shared.PYTHON_PATH
 @shared.CLAIM
 @shared.WORKER_ENV
@@ -254,7 +280,7 @@ def sweep(**options: Any) -> None:
 @shared.TIMEOUT
 def learn(**options: Any) -> None:
     """Learn from Spark's event logs what prod's runs have cost, for estimates."""
-    from ci_bot.bot.terminal.learning.local_learn import learn_locally
+    from ci_bot.bot.terminal.costs.local_learn import learn_locally
 
     _locally(learn_locally, with_projects(options))
 

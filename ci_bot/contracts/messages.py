@@ -29,7 +29,7 @@ from ci_bot.contracts.base import (
 from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.cost.learned import LearnDocument
-from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.apply import ApplyDocument, EstimateDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan import Window
@@ -233,10 +233,22 @@ class ApplyRequest(_Planning, _OfEnvironment):
     window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
     table_diff: bool = True
     executor_hour_price: Price | None = None
+    max_executor_hours: Seconds | None = Field(
+        default=None, description="A higher estimate is refused before anything is written."
+    )
 
     @classmethod
     def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
         return for_apply(text, prefix=prefix, number=number)
+
+
+class EstimateRequest(_Planning, _Request):
+    """What will building the plan cost? Spark is asked what models would read; read-only."""
+
+    activity: Literal["estimate"] = "estimate"
+    environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
+    window: Window | None = Field(default=None, description="The reviewed window, from the marker.")
+    executor_hour_price: Price | None = None
 
 
 class CleanupRequest(_OfEnvironment):
@@ -292,6 +304,7 @@ AnyRequest = (
     | ScopesRequest
     | AcceptRequest
     | ApplyRequest
+    | EstimateRequest
     | CleanupRequest
     | ListRequest
     | SweepRequest
@@ -328,6 +341,7 @@ AnyAnswer = (
     | ScopesAnswer
     | AcceptAnswer
     | ApplyDocument
+    | EstimateDocument
     | CleanupDocument
     | EnvironmentList
     | SweepDocument

@@ -55,6 +55,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "other_owner": "the environment belongs to another repository",
     "other_project": "the plan would remove models of another project",
     "outside_window": "there is work outside the reviewed window",
+    "over_budget": "building would take more than `max-executor-hours`",
     "pinned": "the environment is pinned in the configuration",
     "plan_changed": "the plan is not the reviewed one",
     "prod": "prod is never written from here",

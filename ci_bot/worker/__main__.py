@@ -21,6 +21,7 @@ from ci_bot.contracts.messages import (
     BaseTestsRequest,
     CleanupRequest,
     DoctorRequest,
+    EstimateRequest,
     FailedAnswer,
     LearnRequest,
     ListRequest,
@@ -50,7 +51,13 @@ Words = Callable[[], Contract]
 # These go through many environments, tables or logs, and load few models or none.
 LastingRequest = CleanupRequest | ListRequest | SweepRequest | DoctorRequest | LearnRequest
 LoadingRequest = (
-    ReviewRequest | BaseTestsRequest | ScopesRequest | AcceptRequest | ApplyRequest | LastingRequest
+    ReviewRequest
+    | BaseTestsRequest
+    | ScopesRequest
+    | AcceptRequest
+    | ApplyRequest
+    | EstimateRequest
+    | LastingRequest
 )
 
 
@@ -167,7 +174,7 @@ def perform(
             brief()  # catalogs are asked, and no data is read
         progress("spark", "starting Spark")
 
-    only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest)
+    only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest | EstimateRequest)
     clock = Clock()
     if isinstance(request, ReviewRequest):
         return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))
@@ -187,7 +194,7 @@ def perform(
             at_the_end=stop.at_the_end,
         )
         return applying.apply(request, ports)
-    if isinstance(request, DoctorRequest | LearnRequest):
+    if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
         return around(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
         from ci_bot.worker.cleanup import sweeping
@@ -224,18 +231,26 @@ def beside_the_plan(
 
 
 def around(
-    request: DoctorRequest | LearnRequest,
+    request: DoctorRequest | LearnRequest | EstimateRequest,
     clock: Clock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
     stop: Stop,
 ) -> Contract:
-    """Answers what is about the surroundings: how they are, and what prod's runs have cost."""
+    """Answers what is about the surroundings: how they are, what prod's runs have cost, and what
+    a plan will."""
     if isinstance(request, LearnRequest):
         from ci_bot.worker.cost.event_log import activity
 
         learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.requested)
         return activity.learn_logs(request, learning)
+    if isinstance(request, EstimateRequest):
+        from ci_bot.worker.cost.input_size import activity as estimating
+
+        estimate_ports = estimating.EstimatePorts(
+            clock, progress, before_spark, lambda: stop.requested
+        )
+        return estimating.estimate_plan(request, estimate_ports)
     from ci_bot.worker.doctor import examining
 
     ports = examining.DoctorPorts(clock, progress, before_spark, os.environ, sys.executable)

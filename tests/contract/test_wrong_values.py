@@ -105,6 +105,7 @@ OPTIONS = {
 # The same option has other values in one command.
 OF_A_COMMAND = {
     ("doctor", "--format"): words("terminal", "json"),
+    ("estimate", "--format"): words("terminal", "json"),
     ("review", "--format"): words("terminal", "markdown", "json"),
     ("apply", "--format"): words("terminal", "markdown", "json"),
     ("cleanup", "--format"): words("terminal", "markdown", "json"),
@@ -113,7 +114,7 @@ ARGUMENTS = {
     ("explain", "rule"): TEXT,
     **{
         (command, "path"): PATH
-        for command in ("review", "apply", "cleanup", "sweep", "doctor", "learn")
+        for command in ("review", "estimate", "apply", "cleanup", "sweep", "doctor", "learn")
     },
     ("schema", "document"): words("report", "apply", "cleanup"),
 }
@@ -273,7 +274,7 @@ SWITCH = dict.fromkeys(["True", "yes", "1", NO_UTF8], "must be `true` or `false`
 INPUTS = {
     "project": {**ENTRY, "a\n\x1bb": "must be one line of printable characters"},
     "gateway": LINE,
-    "mode": words("auto", "review", "apply", "accept", "cleanup", "sweep"),
+    "mode": words("auto", "review", "apply", "estimate", "accept", "cleanup", "sweep"),
     "environment-prefix": PREFIX,
     "baseline": words("auto", "state", "base-branch"),
     "requirements": LINE,

@@ -26,6 +26,7 @@ from ci_bot.bot.trigger.job import (
     Apply,
     Cleanup,
     Command,
+    Estimate,
     PostForkReport,
     Review,
     Skip,
@@ -238,6 +239,12 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         dispatch(comment_id="99"),
         Inputs(mode="accept", pr_number=7),
         Accept(number=7, comment_id=99),
+    ),
+    (
+        "dispatch estimate",
+        dispatch(comment_id="99"),
+        Inputs(mode="estimate", pr_number=7),
+        Estimate(number=7, requested_by="grace", comment_id=99),
     ),
     ("dispatch sweep", dispatch(), Inputs(mode="sweep"), Sweep()),
     # Comments.

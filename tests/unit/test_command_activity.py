@@ -21,6 +21,7 @@ from tests.publishing import Memory, publisher_of
 from tests.unit.rendering.dom import LIVE, parse
 
 ACCEPT = comment_command.AcceptCommand("join-changed", "mart.a", "one row per key")
+ESTIMATE = comment_command.EstimateCommand()
 WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
 
 
@@ -71,9 +72,10 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
         (comment_command.CleanupCommand(), "apply.yml", inputs("cleanup")),
         # What is accepted, the other run reads in the comment itself.
         (ACCEPT, "apply.yml", inputs("accept")),
+        (ESTIMATE, "apply.yml", inputs("estimate")),
     ],
 )
-def test_command__plan_cleanup_and_accept_are_started_in_five(
+def test_command__plan_cleanup_accept_and_estimate_are_started_in_five(
     line: comment_command.CommandLine, workflow: str, sent: dict[str, str]
 ) -> None:
     github = Memory()
@@ -90,6 +92,7 @@ def test_command__plan_cleanup_and_accept_are_started_in_five(
         comment_command.Plan(),
         comment_command.CleanupCommand(),
         ACCEPT,
+        ESTIMATE,
         comment_command.Status(),
         comment_command.Help(),
     ],
@@ -165,12 +168,13 @@ def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> N
         ({"mergeable": False}, "conflict"),
     ],
 )
-def test_command__accept_is_refused_at_once_where_nothing_can_be_planned(
-    changes: dict[str, Any], reason: str
+@pytest.mark.parametrize("line", [ACCEPT, ESTIMATE])
+def test_command__accept_and_estimate_are_refused_at_once_where_nothing_can_be_planned(
+    changes: dict[str, Any], reason: str, line: comment_command.CommandLine
 ) -> None:
     github = Memory()
     github.pull = replace(github.pull, **changes)
-    assert give(github, ACCEPT) == 3
+    assert give(github, line) == 3
     assert github.dispatched == []
     assert f"`{reason}`" in github.reply
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import Permission, PullRequest
-from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review, unmet_to_accept
+from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review, unmet_to_load
 from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan import Window
@@ -218,8 +218,10 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
         (REQUEST, replace(PULL, head_sha=OTHER), ["wrong_checkout"]),
     ],
 )
-def test_person__who_accepts_needs_what_an_apply_needs(
+def test_person__who_accepts_or_estimates_needs_what_an_apply_needs(
     request_: Requester, pull: PullRequest, expected: list[str]
 ) -> None:
-    against = unmet_to_accept(request_.by, request_.permission, pull, request_.checked_out)
+    against = unmet_to_load(
+        request_.by, request_.permission, pull, request_.checked_out, what="an estimate"
+    )
     assert [item.reason_code for item in against] == expected

@@ -8,6 +8,8 @@ from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.blocks import tidy
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.templating import environment
+from ci_bot.contracts.cost.figures import CostLayer
+from ci_bot.contracts.documents.apply import EstimateDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Report
@@ -24,6 +26,12 @@ _PHASES: dict[Phase, str] = {
     "cancelled": "cancelled",
     "closed": "the environment is removed",
     "cleanup_failed": "the cleanup is incomplete",
+}
+_MODELS_SHOWN = 20
+_LAYERS: dict[CostLayer, str] = {
+    "ledger": "its own applies",
+    "event_logs": "prod's runs",
+    "input_size": "the size of its input",
 }
 _CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
 
@@ -58,6 +66,22 @@ def accepted(acceptance: Acceptance, report: Report, context: CommentContext) ->
         summary=summary,
         reason=acceptance.reason,
         decision=report.decision,
+    )
+
+
+def estimated(document: EstimateDocument, hours: float | None, context: CommentContext) -> str:
+    """What building will cost, model by model; `hours` is the limit that it is held against."""
+    cost = document.cost
+    middle = cost.executor_hours_mid
+    return _reply(
+        "estimate",
+        context,
+        cost=cost,
+        plan_id=document.plan_id,
+        limit=hours,
+        above=hours is not None and middle is not None and middle > hours,
+        shown=cost.models[:_MODELS_SHOWN],
+        from_words=_LAYERS,
     )
 
 

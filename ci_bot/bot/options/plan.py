@@ -23,6 +23,13 @@ def limit_options(command: Function) -> Function:
     return command
 
 
+def budget_options(command: Function) -> Function:
+    """The limits that are about cost alone."""
+    for one in reversed((_MAX_HOURS, _PRICE)):
+        command = one(command)
+    return command
+
+
 def _models(name: str, field: str, metavar: str, what: str) -> Callable[[Function], Function]:
     return option(
         f"--{name}",
@@ -85,6 +92,17 @@ _PLAN = (
         "Let this forward-only model drop or retype columns.",
     ),
 )
+_PRICE = option(
+    "--executor-hour-price",
+    type=Value(values.price),
+    metavar="PRICE",
+    help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
+)
+_MAX_HOURS = option(
+    "--max-executor-hours",
+    type=Value(values.number(), "number"),
+    help="A higher estimate than this ends it, before anything is built.",
+)
 _LIMITS = (
     option(
         "--fail-on",
@@ -102,12 +120,7 @@ _LIMITS = (
         type=Value(values.number(), "number"),
         help="A higher estimate than this, for the environment or for prod, makes it No-Go.",
     ),
-    option(
-        "--executor-hour-price",
-        type=Value(values.price),
-        metavar="PRICE",
-        help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
-    ),
+    _PRICE,
 )
 _FLAGS = (
     "forward_only",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub, Permission, PullRequest, Reaction, may_write
-from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_to_accept
+from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_to_load
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger import comment_command, job
 from ci_bot.bot.worker_calls.failures import failure_of
@@ -100,6 +100,12 @@ def _check(
             raise _as_error(against)
     if isinstance(line, comment_command.AcceptCommand):
         _check_accept(line, activity.author, pull, permission)
+    if isinstance(line, comment_command.EstimateCommand):
+        against = unmet_to_load(
+            activity.author, permission, pull, (pull.head_sha,), what="an estimate"
+        )
+        if against:
+            raise _as_error(against)
     if isinstance(line, comment_command.Plan) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
         raise Refused(
@@ -126,7 +132,7 @@ def _check_accept(
         near = " or ".join(f"`{name}`" for name in error.near)
         hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
         raise BadInput(str(error), hint=hint, reason_code="unknown_rule") from None
-    against = unmet_to_accept(author, permission, pull, (pull.head_sha,))
+    against = unmet_to_load(author, permission, pull, (pull.head_sha,), what="an acceptance")
     if against:
         raise _as_error(against)
 

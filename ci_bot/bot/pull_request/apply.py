@@ -247,10 +247,21 @@ def _apply(
             changed_files=changed.paths if changed is not None else None,
             table_diff=settings.inputs.table_diff,
             executor_hour_price=settings.inputs.executor_hour_price,
+            max_executor_hours=_budget(settings, own, overridden=publisher.template.override),
         )
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)
         return applying.failed_document(failure, environment=environment, plan_id=marker.plan)
+
+
+def _budget(settings: Settings, own: Report, *, overridden: Override | None) -> float | None:
+    """The most executor-hours that may be built without a word: what makes a plan No-Go, unless a
+    maintainer goes ahead in spite of it."""
+    policy, given = own.policy, settings.inputs.max_executor_hours
+    if overridden is not None or (policy is not None and not policy.budget_blocks):
+        return None
+    agreed = policy.max_executor_hours if policy else None
+    return agreed if given is None else given
 
 
 def _record(document: ApplyDocument, publisher: Publisher) -> int:

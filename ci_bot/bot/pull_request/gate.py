@@ -56,11 +56,16 @@ def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> lis
     return found
 
 
-def unmet_to_accept(
-    by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...]
+def unmet_to_load(
+    by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
 ) -> list[Unmet]:
-    """What stands against an acceptance, whosever the model is; empty where nothing does."""
-    found = [*_about_pull(pull), *_about_permission(by, permission, "an acceptance")]
+    """What stands against loading a pull request beside the credentials of an apply, where it is
+    not to be applied; empty where nothing does.
+
+    Args:
+        what: is asked for, as "an acceptance".
+    """
+    found = [*_about_pull(pull), *_about_permission(by, permission, what)]
     if pull.head_sha not in checked_out:
         found.append(_wrong_checkout())
     return found

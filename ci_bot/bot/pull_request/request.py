@@ -9,11 +9,12 @@ from ci_bot.bot.trigger.comment_command import (
     AcceptCommand,
     ApplyCommand,
     CleanupCommand,
+    EstimateCommand,
     parse_command,
 )
 from ci_bot.errors import Refused
 
-ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand)
+ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand)
 
 
 def read_command(

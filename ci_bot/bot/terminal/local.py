@@ -19,6 +19,7 @@ from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.machine import Machine
 
@@ -34,6 +35,8 @@ def apply_locally(
     start: str | None,
     end: str | None,
     table_diff: bool,
+    max_executor_hours: float | None,
+    executor_hour_price: Price | None,
     python_path: tuple[str, ...],
     claim: bool,
     worker_env: str,
@@ -62,6 +65,8 @@ def apply_locally(
             start=start,
             end=end,
             table_diff=table_diff,
+            max_executor_hours=max_executor_hours,
+            executor_hour_price=executor_hour_price,
             head_branch=branch_of(client),
         )
         raise_bad_input(document.failure)

@@ -4,6 +4,7 @@ The grammar, on the comment's first line and nowhere else:
 
     /sqlmesh plan
     /sqlmesh apply <plan-id> [--override "reason"]
+    /sqlmesh estimate
     /sqlmesh accept <rule> <model> "reason"
     /sqlmesh cleanup
     /sqlmesh status
@@ -53,6 +54,13 @@ class ApplyCommand:
 
 
 @dataclass(frozen=True)
+class EstimateCommand:
+    """Say what building the reviewed plan will cost, and build nothing."""
+
+    verb: Literal["estimate"] = "estimate"
+
+
+@dataclass(frozen=True)
 class AcceptCommand:
     """Accept the findings of a rule on a model, as its owner, for a reason."""
 
@@ -84,11 +92,12 @@ class Help:
     verb: Literal["help"] = "help"
 
 
-CommandLine = Plan | ApplyCommand | AcceptCommand | CleanupCommand | Status | Help
+CommandLine = Plan | ApplyCommand | EstimateCommand | AcceptCommand | CleanupCommand | Status | Help
 
 USAGE = (
     "/sqlmesh plan",
     '/sqlmesh apply <plan-id> [--override "reason"]',
+    "/sqlmesh estimate",
     '/sqlmesh accept <rule> <model> "reason"',
     "/sqlmesh cleanup",
     "/sqlmesh status",
@@ -117,6 +126,7 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
         return _WITH_ARGUMENTS[verb](rest)
     simple: dict[str, CommandLine] = {
         "plan": Plan(),
+        "estimate": EstimateCommand(),
         "cleanup": CleanupCommand(),
         "status": Status(),
         "help": Help(),

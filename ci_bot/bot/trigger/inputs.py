@@ -22,8 +22,16 @@ from ci_bot.errors import BadInput
 if TYPE_CHECKING:
     from ci_bot.contracts.cost.figures import Price
 
-Mode = Literal["auto", "review", "apply", "accept", "cleanup", "sweep"]
-MODES: tuple[Mode, ...] = ("auto", "review", "apply", "accept", "cleanup", "sweep")
+Mode = Literal["auto", "review", "apply", "estimate", "accept", "cleanup", "sweep"]
+MODES: tuple[Mode, ...] = (
+    "auto",
+    "review",
+    "apply",
+    "estimate",
+    "accept",
+    "cleanup",
+    "sweep",
+)
 BaselineInput = Literal["auto", "state", "base-branch"]
 CommentInput = Literal["always", "changes"]
 ReclaimInput = Literal["auto", "never", "always"]

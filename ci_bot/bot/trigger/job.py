@@ -9,11 +9,11 @@ The rules, one after the other:
   else, whatever `mode` says.
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
   the base repository's secrets; `pull_request` is the trigger that is safe.
-- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, accept,
-  cleanup or sweep instead. Only sweep needs no number, and only accept needs a comment. A
-  **review** has a workflow of its own, where `mode` is written in the file: whoever starts a
-  workflow that applies may not turn it into a review, which would run with the credentials of an
-  apply.
+- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review,
+  estimate, accept, cleanup or sweep instead. Only sweep needs no number, and only accept needs a
+  comment. A **review** has a workflow of its own, where `mode` is written in the file: whoever
+  starts a workflow that applies may not turn it into a review, which would run with the credentials
+  of an apply.
 - `issue_comment` created on a pull request, by a person, whose first line is a command:
   **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
   On a closed pull request only `cleanup` is served, to finish what was left over.
@@ -107,6 +107,16 @@ class Accept:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Say what building the environment will cost. For `comment_id` and `requested_by` see
+    `Apply`."""
+
+    number: int
+    requested_by: str
+    comment_id: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cleanup:
     """Remove the environment of a pull request. None means: ask GitHub.
 
@@ -166,7 +176,7 @@ class Skip:
     reason: str
 
 
-Activity = Review | Apply | Accept | Cleanup | Sweep | Command | PostForkReport | Skip
+Activity = Review | Apply | Estimate | Accept | Cleanup | Sweep | Command | PostForkReport | Skip
 
 
 def choose(  # noqa: PLR0911 - one return per event
@@ -279,6 +289,8 @@ def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
                 reason_code="bad_comment",
             )
         return Accept(number=number, comment_id=comment_id)
+    if inputs.mode == "estimate":
+        return Estimate(number=number, requested_by=actor, comment_id=comment_id)
     if inputs.mode == "cleanup":
         return Cleanup(
             number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
@@ -349,7 +361,7 @@ def _fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
             f"`mode: {mode}` cannot be done on `{trigger}`.",
             hint=(
                 f"On `{trigger}` use `mode: {'` or `'.join(sorted(allowed))}`; "
-                "review, apply, accept, cleanup and sweep all run on `workflow_dispatch`."
+                "review, apply, estimate, accept, cleanup and sweep all run on `workflow_dispatch`."
             ),
             reason_code="mode_mismatch",
         )

@@ -39,7 +39,7 @@ from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
 from ci_bot.contracts.base import Contract, Failure
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cost.learned import LearnDocument
-from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.apply import ApplyDocument, EstimateDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.report import ReviewFacts
@@ -52,6 +52,7 @@ from ci_bot.contracts.messages import (
     BaseTestsRequest,
     CleanupRequest,
     DoctorRequest,
+    EstimateRequest,
     FailedAnswer,
     LearnRequest,
     ListRequest,
@@ -279,6 +280,9 @@ class WorkerClient:
 
     def apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
         return self._ask(request, ApplyDocument)
+
+    def estimate(self, request: EstimateRequest) -> EstimateDocument | Failure:
+        return self._ask(request, EstimateDocument)
 
     def cleanup(self, request: CleanupRequest) -> CleanupDocument | Failure:
         return self._ask(request, CleanupDocument)

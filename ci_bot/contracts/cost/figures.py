@@ -10,8 +10,8 @@ from pydantic import Field
 from ci_bot.contracts.base import Bytes, Contract, Count, Line, Name, Seconds
 
 # Where a model's figure comes from, the best first: its own applies, what prod's runs of it have
-# left in Spark's event logs.
-CostLayer = Literal["ledger", "event_logs"]
+# left in Spark's event logs, the size of what it will read.
+CostLayer = Literal["ledger", "event_logs", "input_size"]
 
 
 # It is shown as it is, so it is nothing but three letters (ISO 4217).
@@ -91,7 +91,12 @@ class ModelEstimate(Contract):
 
     model: Name
     layer: CostLayer
-    runs: Count = Field(description="Recorded runs that it is made from.")
+    runs: Count = Field(
+        description="Recorded runs that it is made from; of `input_size` also those of others."
+    )
+    input_bytes: Bytes | None = Field(
+        default=None, description="What it will read, by Spark; null where nobody has asked."
+    )
     executor_hours_low: Seconds
     executor_hours_mid: Seconds
     executor_hours_high: Seconds

@@ -227,6 +227,20 @@ class ApplyDocument(Contract):
     )
 
 
+class EstimateDocument(Contract):
+    """The expected cost of what an apply has still to build, asked where Spark is awake. Nothing
+    was written for it."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["estimate"] = "estimate"
+    environment: Compared
+    plan_id: PlanId | None
+    cost: Cost
+    seconds: Seconds
+    timings: Timings
+    versions: Versions
+
+
 class Step(Contract):
     """Where an apply was when it ended: the last thing that it said."""
 

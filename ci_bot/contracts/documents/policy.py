@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ci_bot.contracts.base import Contract, Count, FilePath, Line, Name, Sha, Text, Timestamp
+from ci_bot.contracts.base import (
+    Contract,
+    Count,
+    FilePath,
+    Line,
+    Name,
+    Seconds,
+    Sha,
+    Text,
+    Timestamp,
+)
 from ci_bot.contracts.documents.plan import Severity
 
 CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A day in UTC.")]
@@ -74,4 +84,10 @@ class PolicyUsed(Contract):
     diff_tolerance: float | None = Field(default=None, ge=0, le=1)
     tolerances: dict[Name, float] = Field(
         default_factory=dict, description="Of changed models that have one of their own."
+    )
+    max_executor_hours: Seconds | None = Field(
+        default=None, description="Above it, building is refused; an input of that name wins."
+    )
+    budget_blocks: bool = Field(
+        default=True, description="Whether a plan above the limit is No-Go by this policy."
     )

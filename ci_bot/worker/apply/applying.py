@@ -26,7 +26,9 @@ from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.proof import Proof
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
-from ci_bot.worker.cost.estimate import builds_long, estimate
+from ci_bot.worker.cost.budget import over_budget
+from ci_bot.worker.cost.estimate import Known, builds_long, estimate
+from ci_bot.worker.cost.input_size.layer import with_input_sizes
 from ci_bot.worker.cost.known import known_of
 from ci_bot.worker.cost.meter import Meter
 from ci_bot.worker.cost.spark_store import SparkStore
@@ -70,10 +72,14 @@ class ApplyPorts:
 
 @dataclass(frozen=True)
 class _Ready:
-    """What is to be done: `promoted` where everything is built, and was not looked at yet."""
+    """What is to be done: `promoted` where everything is built, and was not looked at yet.
+
+    `known` is what the estimate was made from.
+    """
 
     planned: Planned
     work: list[Backfill]
+    known: Known
     estimate: Cost
     promoted: bool
 
@@ -219,6 +225,7 @@ class _Run:
         return _Ready(
             planned,
             work,
+            known,
             estimate(work, known, hour_price=self.request.executor_hour_price),
             promoted,
         )
@@ -264,7 +271,7 @@ class _Run:
             f"The plan is no longer the reviewed one: asked for {short(asked)}, the current plan "
             f"is {short(now)}."
         )
-        return self.report.document("refused", reason_code=failure.reason_code, failure=failure)
+        return self.report.refused(failure)
 
     def _replan(self) -> Planned:
         """A fresh plan for a retry: the same one, with less to do. The snapshots of a plan that
@@ -292,8 +299,14 @@ class _Run:
             self.ports.brief()
         with self.ports.clock.phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
+            expected = self._expected(ready)
+            refused = over_budget(
+                expected, self.request.max_executor_hours, self.request.environment
+            )
+            if refused is not None:
+                return self.report.refused(refused, estimate=expected)
             self.record.begin(planned, self.report.plan_id)
-        self.report.begin(planned, recorder, ready.estimate)
+        self.report.begin(planned, recorder, expected)
         self.versions = {
             self.names.of(snapshot.name): str(snapshot.version)
             for snapshot in planned.changed
@@ -319,6 +332,21 @@ class _Run:
                 self.record.end("failed")
             self._count("failed")
             return self._unfinished(self._failure(error))
+
+    def _expected(self, ready: _Ready) -> Cost:
+        """The estimate, with what can be said now that Spark is awake. Writes nothing."""
+        return with_input_sizes(
+            ready.estimate,
+            ready.work,
+            ready.known,
+            ready.planned,
+            context=self.context,
+            ledger=self.costs,
+            names=self.names,
+            hour_price=self.request.executor_hour_price,
+            say=lambda message: self.ports.progress("estimate", message, None, None),
+            stop=self.hold.stop,
+        )
 
     def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
         self._progress("apply", f"building {self.request.environment}", None, None)
@@ -353,6 +381,7 @@ class _Run:
             wall_seconds=self.ports.clock.phases.get("apply", 0.0),
         )
         self.report.cost = cost or self.report.cost
+        self.ports.clock.phases["counting"] = round(self.meter.seconds, 3)
 
     def _unfinished(self, failure: Failure) -> ApplyDocument:
         stopped = failure.reason_code == "stop_requested"

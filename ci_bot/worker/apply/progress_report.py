@@ -156,6 +156,10 @@ class RunReport:
         only_looked = not self._attempts
         return self.document("applied", reason_code="evidence_collected" if only_looked else None)
 
+    def refused(self, failure: Failure, **parts: Any) -> ApplyDocument:
+        """The document of an apply that ended before its first write."""
+        return self.document("refused", reason_code=failure.reason_code, failure=failure, **parts)
+
     def unfinished(self, failure: Failure, *, then: str | None = None) -> ApplyDocument:
         """The document of an apply that did not come to its end.
 

@@ -1,8 +1,9 @@
 """The expected cost of planned work, from what the ledger knows of the same models.
 
 An executor-hour is one executor occupied for an hour. A model's own applies are the best source;
-where there are none, prod's own runs of it are taken, which Spark's event logs tell of. What
-neither knows is unknown, and no sum pretends to hold it.
+where there are none, prod's own runs of it are taken, which Spark's event logs tell of. Where
+Spark was awake to say how much a model will read, that is the last resort. What none knows is
+unknown, and no sum pretends to hold it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from ci_bot.contracts.cost.figures import Accuracy, CostLayer, ModelEstimate, Price
 from ci_bot.contracts.documents.plan import Backfill, Confidence, Cost
 from ci_bot.contracts.documents.work import tables_of, totals
-from ci_bot.worker.cost.prediction import Past, predict
+from ci_bot.worker.cost.prediction import BySize, Expected, Past, predict
 from ci_bot.worker.records.cost_ledger import CostLedger, RunRow
 
 # The newest of each model; what it cost a year ago is no longer what it costs.
@@ -34,9 +35,14 @@ _SAYS: dict[CostLayer, str] = {
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of models by their names, newest run first, layer by layer, the best first."""
+    """What is known of models by their names, newest run first, layer by layer, the best first.
+
+    Attributes:
+        by_size: of models that no layer has a run of, what the size of their input says.
+    """
 
     layers: Mapping[CostLayer, Mapping[str, Sequence[Past]]] = field(default_factory=dict)
+    by_size: Mapping[str, BySize] = field(default_factory=dict)
     accuracy: Accuracy | None = None
 
     def of(self, model: str) -> tuple[CostLayer, Sequence[Past]] | None:
@@ -144,21 +150,28 @@ def estimate(
 
 def _model(item: Backfill, known: Known) -> ModelEstimate | None:
     found = known.of(item.model)
-    if found is None:
+    if found is not None:
+        layer, runs = found
+        expected = predict(
+            runs,
+            intervals=item.intervals,
+            batches=item.batches,
+            grows=item.action == "full_refresh",
+        )
+        if expected is not None:
+            return _told(item.model, layer, expected, len(runs))
+    size = known.by_size.get(item.model)
+    if size is None:
         return None
-    layer, runs = found
-    expected = predict(
-        runs,
-        intervals=item.intervals,
-        batches=item.batches,
-        grows=item.action == "full_refresh",
-    )
-    if expected is None:
-        return None
+    told = _told(item.model, "input_size", size.expected, size.runs)
+    return told.model_copy(update={"input_bytes": size.input_bytes})
+
+
+def _told(model: str, layer: CostLayer, expected: Expected, runs: int) -> ModelEstimate:
     return ModelEstimate(
-        model=item.model,
+        model=model,
         layer=layer,
-        runs=len(runs),
+        runs=runs,
         executor_hours_low=expected.low / 3_600,
         executor_hours_mid=expected.middle / 3_600,
         executor_hours_high=expected.high / 3_600,
@@ -166,17 +179,29 @@ def _model(item: Backfill, known: Known) -> ModelEstimate | None:
 
 
 def _basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
-    runs = sum(found.runs for found in models)
-    sources = [text for layer, text in _SAYS.items() if any(m.layer == layer for m in models)]
-    text = (
-        f"From {runs} earlier {'run' if runs == 1 else 'runs'} of {len(models)} of {built} models "
-        f"({', '.join(sources)})."
-    )
-    return text + (f" {unknown} without a run are not in the figure." if unknown else "")
+    own = [found for found in models if found.layer != "input_size"]
+    sized = [found for found in models if found.layer == "input_size"]
+    parts = []
+    if own:
+        runs = sum(found.runs for found in own)
+        sources = [text for layer, text in _SAYS.items() if any(m.layer == layer for m in own)]
+        parts.append(
+            f"From {runs} earlier {'run' if runs == 1 else 'runs'} of {len(own)} of {built} models "
+            f"({', '.join(sources)})."
+        )
+    if sized:
+        runs = max(found.runs for found in sized)
+        parts.append(
+            f"{len(sized)} of {built} models by the size of what they will read, as up to {runs} "
+            "runs of this project's models took."
+        )
+    if unknown:
+        parts.append(f"{unknown} without a run are not in the figure.")
+    return " ".join(parts)
 
 
 def _confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
-    if unknown:
+    if unknown or any(found.layer == "input_size" for found in models):
         return "low"
     certain = all(found.runs >= _CERTAIN_RUNS and found.layer == "ledger" for found in models)
     return "high" if certain else "medium"

@@ -41,6 +41,15 @@ class Expected:
     high: float
 
 
+@dataclass(frozen=True)
+class BySize:
+    """What a model is expected to take by the size of its input, as so many runs took."""
+
+    expected: Expected
+    runs: int
+    input_bytes: int
+
+
 def predict(
     past: Sequence[Past], *, intervals: int, batches: int, grows: bool = False
 ) -> Expected | None:
@@ -54,13 +63,13 @@ def predict(
     runs = [run for run in past if run.intervals > 0]
     if not runs:
         return None
-    line = _line(runs)
+    line = line_of(runs)
     if line is not None:
         per_interval = [(run.input_bytes or 0) / run.intervals for run in runs]
         size = (per_interval[0] if grows else median(per_interval)) * intervals
         fixed, per_byte = line
         middle = fixed * batches + per_byte * size
-        off = [run.seconds / max(_on(line, run), 1e-9) for run in runs]
+        off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
         return _spread(middle, middle * min(off), middle * max(off), len(runs))
     rates = [run.seconds / run.intervals for run in runs]
     middle = median(rates) * intervals
@@ -73,16 +82,17 @@ def _spread(middle: float, low: float, high: float, runs: int) -> Expected:
     return Expected(min(low, middle), middle, max(high, middle))
 
 
-def _on(line: tuple[float, float], run: Past) -> float:
+def on_line(line: tuple[float, float], run: Past) -> float:
+    """The seconds that a run should have taken by `line_of`."""
     return line[0] * run.batches + line[1] * (run.input_bytes or 0)
 
 
-def _line(runs: Sequence[Past]) -> tuple[float, float] | None:
+def line_of(runs: Sequence[Past], *, fewest: int = FEWEST_RUNS) -> tuple[float, float] | None:
     """Seconds for a batch and for a byte, neither below 0; None where the runs do not tell.
 
     The least squares of the relative errors: a run of an hour must not outweigh ten of a minute.
     """
-    if len(runs) < FEWEST_RUNS or any(run.input_bytes is None for run in runs):
+    if len(runs) < fewest or any(run.input_bytes is None for run in runs):
         return None
     sizes = [run.input_bytes or 0 for run in runs]
     if min(sizes) <= 0 or max(sizes) < SPREAD * min(sizes):
@@ -92,7 +102,7 @@ def _line(runs: Sequence[Past]) -> tuple[float, float] | None:
         for run in runs
         if run.seconds > 0 and run.batches > 0
     ]
-    if len(points) < FEWEST_RUNS:
+    if len(points) < fewest:
         return None
     xx = sum(x * x for x, _ in points)
     yy = sum(y * y for _, y in points)

@@ -14,7 +14,7 @@ from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
 
 from ci_bot.contracts.documents.plan_identity import PlanFlags
-from ci_bot.contracts.messages import ApplyRequest, ReviewRequest
+from ci_bot.contracts.messages import ApplyRequest, EstimateRequest, ReviewRequest
 from ci_bot.errors import BadInput, BotError
 from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat
@@ -44,7 +44,7 @@ class PlanRefusedError(PlanError):
 
 
 def options_of(
-    context: Any, request: ReviewRequest | ApplyRequest, settings: PlanSettings
+    context: Any, request: ReviewRequest | ApplyRequest | EstimateRequest, settings: PlanSettings
 ) -> PlanOptions:
     """The options that the request and the project say; `git:` in a selection is known from now on.
 

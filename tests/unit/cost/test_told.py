@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
-from ci_bot.bot.terminal.learning.local_learn import learned_to_terminal
+from ci_bot.bot.terminal.costs.local_learn import learned_to_terminal
 from ci_bot.bot.worker_calls.learn import sentence
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.cost.figures import Accuracy, ActualCost, Counters, Price

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cost.learned import LearnDocument
-from ci_bot.contracts.documents.apply import ApplyDocument
+from ci_bot.contracts.documents.apply import ApplyDocument, EstimateDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.doctor import DoctorDocument
 from ci_bot.contracts.documents.plan_identity import full_id
@@ -28,6 +28,7 @@ from ci_bot.contracts.messages import (
     AnyRequest,
     ApplyRequest,
     CleanupRequest,
+    EstimateRequest,
     FailedAnswer,
     ReviewRequest,
     SweepRequest,
@@ -47,6 +48,7 @@ _WITHOUT_FAILURE = (
     | ScopesAnswer
     | AcceptAnswer
     | EnvironmentList
+    | EstimateDocument
     | DoctorDocument
     | LearnDocument
 )
@@ -143,13 +145,14 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
     if isinstance(answer, SweepDocument) and isinstance(request, SweepRequest):
         _check_sweep(answer, request)
         return
-    if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
-        return  # about no environment in particular, and there is nothing in it to be believed
     if (
-        isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest)
+        isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest | EstimateRequest)
+        and isinstance(answer, ReviewFacts | ApplyDocument | CleanupDocument | EstimateDocument)
         and answer.environment != request.environment
     ):
         raise AnswerRefusedError("it is about another environment")
+    if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
+        return  # there is nothing more in it to be believed
     if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
         if answer.identity is not None and answer.identity.environment != request.environment:
             raise AnswerRefusedError("its plan is for another environment")

@@ -18,7 +18,7 @@ from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.policy.owning.owners import Ownership
 from ci_bot.bot.pull_request import review as reviews
 from ci_bot.bot.pull_request.acceptance import conditions
-from ci_bot.bot.pull_request.gate import Unmet, unmet_to_accept
+from ci_bot.bot.pull_request.gate import Unmet, unmet_to_load
 from ci_bot.bot.pull_request.own_review import review_again
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.request import read_command
@@ -53,7 +53,9 @@ def accept(
     """
     pull = github.get_pull(activity.number, settle=True)
     by, command = read_command(activity.comment_id, activity.number, AcceptCommand, github)
-    against = unmet_to_accept(by, github.permission(by), pull, reviews.checked_out(client))
+    against = unmet_to_load(
+        by, github.permission(by), pull, reviews.checked_out(client), what="an acceptance"
+    )
     _check(against, pull, client)
     marker = publisher.before()
     own = review_again(settings, publisher, client, pull=pull, marker=marker)

@@ -13,7 +13,7 @@ from ci_bot.bot.worker_calls.prefix import prefix_of, told
 from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.errors import BadInput
 
-_OfAnEnvironment = job.Review | job.Apply | job.Accept | job.Cleanup | job.Sweep
+_OfAnEnvironment = job.Review | job.Apply | job.Estimate | job.Accept | job.Cleanup | job.Sweep
 
 
 def named(
@@ -55,7 +55,7 @@ def _base(chosen: _OfAnEnvironment, client: WorkerClient) -> str | None:
         head, parents = client.git.head(), checked_out(client)
     except BadInput:
         return None
-    if isinstance(chosen, job.Review | job.Apply | job.Accept):
+    if isinstance(chosen, job.Review | job.Apply | job.Estimate | job.Accept):
         return parents[0] if parents else None
     merged_here = len(parents) > 1 and parents[1] == getattr(chosen, "head_sha", None)
     return parents[0] if merged_here and client.git.has(parents[0]) else head

@@ -1,1 +1,1 @@
-"""`ci-bot learn` at a terminal."""
+"""What things cost, at a terminal: learned from prod's runs, and estimated."""

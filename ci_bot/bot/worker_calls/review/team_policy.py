@@ -14,6 +14,8 @@ from pathlib import Path
 
 from ci_bot.bot.cage.git.repository import Git
 from ci_bot.bot.decision import Limits
+from ci_bot.bot.decision.risks import risk
+from ci_bot.bot.decision.rules.limit_rules import OVER_BUDGET
 from ci_bot.bot.policy.comments import IgnoreComments, compared, why_not
 from ci_bot.bot.policy.comparing import PolicyChange, changes
 from ci_bot.bot.policy.known_rules import known_rules
@@ -142,6 +144,8 @@ def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed
         update={
             "fail_on": limits.fail_on if lighter or limits.fail_on == "high" else None,
             "diff_tolerance": limits.diff_tolerance if lighter else None,
+            "max_executor_hours": limits.max_executor_hours,
+            "budget_blocks": _budget_blocks(weighing),
             "tolerances": {
                 change.model: tolerance
                 for change in facts.changes
@@ -149,6 +153,12 @@ def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed
             },
         }
     )
+
+
+def _budget_blocks(weighing: Weighing) -> bool:
+    """Whether a finding that the budget is exceeded would be a blocker."""
+    found = weighing.weigh([risk(OVER_BUDGET, "It would be above.", "it is not")])
+    return any(item.severity == "blocker" for item in found.counting)
 
 
 def _tolerance(weighing: Weighing, model: str) -> float | None:

@@ -1,0 +1,1 @@
+"""Somebody asks what building a pull request's environment will cost."""

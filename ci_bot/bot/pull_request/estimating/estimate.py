@@ -1,0 +1,110 @@
+"""What building the pull request's environment will cost, told in a comment. Nothing is built.
+
+It loads the pull request beside the credentials of an apply, because Spark has to be asked, so it
+asks of the pull request and of the person what an acceptance does.
+"""
+
+from __future__ import annotations
+
+from ci_bot.bot.comment import reply
+from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.pull_request.gate import unmet_to_load
+from ci_bot.bot.pull_request.own_review import commits_of
+from ci_bot.bot.pull_request.publisher import Publisher
+from ci_bot.bot.pull_request.request import read_command
+from ci_bot.bot.pull_request.review import checked_out, flags_of
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.comment_command import EstimateCommand
+from ci_bot.bot.trigger.inputs import Settings
+from ci_bot.bot.worker_calls import estimate as estimating
+from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.bot.worker_calls.review.changed_files import changed_by
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.plan_options import selects_by_git
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BotError, Refused, WorkerFailed
+
+
+def estimate(
+    activity: job.Estimate,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks who asks, asks the worker, and answers; the exit code, 1 where the limit is exceeded.
+
+    Raises:
+        BotError: nothing can be said, and the message says why.
+    """
+    pull = github.get_pull(activity.number, settle=True)
+    by = activity.requested_by
+    if activity.comment_id is not None:
+        by, _ = read_command(activity.comment_id, activity.number, EstimateCommand, github)
+    against = unmet_to_load(
+        by, github.permission(by), pull, checked_out(client), what="an estimate"
+    )
+    if against:
+        raise Refused(
+            " ".join(item.message for item in against),
+            hint=" ".join(item.hint for item in against),
+            reason_code=against[0].reason_code,
+        )
+    marker, inputs = publisher.before(), settings.inputs
+    window = marker.window if marker and marker.head == pull.head_sha else None
+    commits, flags = commits_of(pull, client), flags_of(inputs)
+    changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    document = estimating.estimate(
+        client,
+        environment=publisher.template.environment,
+        owner=owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        window=window,
+        start=inputs.start,
+        end=inputs.end,
+        flags=flags,
+        head_branch=commits.head_branch,
+        base_names=commits.base_names(),
+        changed_files=changed.paths if changed is not None else None,
+        executor_hour_price=inputs.executor_hour_price,
+    )
+    if isinstance(document, Failure):
+        kind = Refused if document.exit_code == EXIT_REFUSED else WorkerFailed
+        raise kind(document.message, hint=document.hint, reason_code=document.reason_code)
+    limit = inputs.max_executor_hours
+    above = estimating.is_above(document, limit)
+    publisher.try_note(reply.estimated(document, limit, publisher.template))
+    code = EXIT_FAILED if above else EXIT_DONE
+    reason = "over_budget" if above else "estimated"
+    hours = document.cost.executor_hours_mid
+    _conclude(publisher, "estimated", reason, code, hours=hours, plan_id=document.plan_id)
+    return code
+
+
+def give_up(error: BotError, publisher: Publisher) -> int:
+    """Answers an estimate that came to nothing; the comment stays as it is."""
+    said = failure_of(error, "estimate", publisher.redactor)
+    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
+    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+    _conclude(publisher, "refused", error.reason_code, error.exit_code)
+    return error.exit_code
+
+
+def _conclude(
+    publisher: Publisher,
+    result: str,
+    reason: str,
+    code: int,
+    *,
+    hours: float | None = None,
+    plan_id: str | None = None,
+) -> None:
+    publisher.result(
+        {"reason-code": reason, "plan-id": plan_id or ""},
+        {
+            "activity": "estimate",
+            "result": result,
+            "reason_code": reason,
+            "executor_hours": hours,
+            "exit_code": code,
+        },
+    )

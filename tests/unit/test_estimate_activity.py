@@ -1,0 +1,161 @@
+"""Who may ask for an estimate, what is answered, and what becomes of the limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from ci_bot.bot.comment.context import Override
+from ci_bot.bot.github.port import Comment
+from ci_bot.bot.pull_request.apply import _budget
+from ci_bot.bot.pull_request.estimating import estimate
+from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger.inputs import Inputs, Settings
+from ci_bot.contracts.base import Failure
+from ci_bot.contracts.cost.figures import ModelEstimate
+from ci_bot.contracts.documents.apply import EstimateDocument
+from ci_bot.contracts.documents.plan import Cost
+from ci_bot.contracts.documents.policy import PolicyUsed
+from ci_bot.errors import BotError
+from tests.factories import HEAD, VERSIONS, make_report
+from tests.publishing import RUNNER, Memory, publisher_of
+from tests.unit.test_accept_activity import BASE, MERGE, comment
+
+COST = Cost(
+    intervals=10,
+    batches=2,
+    tables_rebuilt=1,
+    tables=3,
+    unknown=["shop.on_top"],
+    executor_hours_mid=2.5,
+    basis="1 of 3 models by the size of what they will read.",
+    models=[
+        ModelEstimate(
+            model="shop.by_customer",
+            layer="input_size",
+            runs=3,
+            input_bytes=40_000_000_000,
+            executor_hours_low=1,
+            executor_hours_mid=2.5,
+            executor_hours_high=5,
+        )
+    ],
+)
+
+
+@dataclass
+class GitHub(Memory):
+    asked: Comment = field(default_factory=lambda: comment("/sqlmesh estimate"))
+
+    def get_comment(self, comment_id: int) -> Comment:
+        self._call("get_comment")
+        return self.asked
+
+
+@dataclass
+class Client:
+    """The part of a client that an estimate needs."""
+
+    answer: Any = None
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    git: Any = None
+
+    def __post_init__(self) -> None:
+        self.git = self
+
+    def head(self) -> str:
+        return MERGE
+
+    def parents(self, commit: str) -> list[str]:
+        return [BASE, HEAD]
+
+    def request(self, kind: Any, **fields: Any) -> Any:
+        self.requests.append(fields)
+        return fields
+
+    def estimate(self, request: Any) -> Any:
+        return self.answer or EstimateDocument(
+            environment="pr_142",
+            plan_id="9" * 64,
+            cost=COST,
+            seconds=1,
+            timings={},
+            versions=VERSIONS,
+        )
+
+
+def run(
+    github: GitHub, *, limit: float | None = None, answer: Any = None, by: int | None = 99
+) -> tuple[int, Client]:
+    settings = Settings(inputs=Inputs(max_executor_hours=limit), runner=RUNNER)
+    publisher: Any = publisher_of(github, settings=settings)
+    client = Client(answer)
+    activity = job.Estimate(number=142, requested_by="grace", comment_id=by)
+    given: Any = (client, github)
+    return estimate.estimate(activity, settings, publisher, *given), client
+
+
+@pytest.mark.parametrize(("limit", "code"), [(None, 0), (2.5, 0), (2.4, 1)])
+def test_estimate__says_the_figures_and_what_they_are_made_from(
+    limit: float | None, code: int
+) -> None:
+    github = GitHub()
+    ended, client = run(github, limit=limit)
+    assert ended == code
+    [request] = client.requests
+    assert request["environment"] == "pr_142"
+    text = github.reply
+    assert "at least **2 h 30 min** of executor time" in text
+    assert "| `shop.by_customer` | 2 h 30 min | the size of its input, 40" in text
+    assert "Not known, and not in the sum: `shop.on_top`." in text
+    assert ("⛔" in text) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    ("pull", "role", "body", "reason"),
+    [
+        ({}, "read", "/sqlmesh estimate", "permission"),
+        ({"fork": True}, "write", "/sqlmesh estimate", "fork"),
+        ({"head_sha": "d" * 40}, "write", "/sqlmesh estimate", "wrong_checkout"),
+        ({}, "write", "/sqlmesh plan", "bad_comment"),
+    ],
+)
+def test_estimate__is_refused_before_anything_is_loaded(
+    pull: dict[str, Any], role: Any, body: str, reason: str
+) -> None:
+    github = GitHub(asked=comment(body), role=role)
+    github.pull = replace(github.pull, **pull)
+    with pytest.raises(BotError) as caught:
+        run(github)
+    assert (caught.value.reason_code, caught.value.exit_code) == (reason, 3)
+
+
+def test_estimate__of_a_project_that_does_not_load_says_why() -> None:
+    failure = Failure(stage="load", reason_code="failed", exit_code=1, message="No.", hint="Do.")
+    with pytest.raises(BotError) as caught:
+        run(GitHub(), answer=failure)
+    assert (caught.value.message, caught.value.hint, caught.value.exit_code) == ("No.", "Do.", 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "policy", "override", "wanted"),
+    [
+        (None, None, False, None),
+        (5.0, None, False, 5.0),
+        (None, {"max_executor_hours": 7}, False, 7.0),
+        (5.0, {"max_executor_hours": 7}, False, 5.0),
+        # What is no reason for No-Go is none to refuse, either.
+        (5.0, {"budget_blocks": False}, False, None),
+        (5.0, None, True, None),
+    ],
+)
+def test_budget__is_what_makes_a_plan_no_go(
+    given: float | None, policy: dict[str, Any] | None, override: bool, wanted: float | None
+) -> None:
+    settings = Settings(inputs=Inputs(max_executor_hours=given), runner=RUNNER)
+    used = PolicyUsed(source="base", **policy) if policy is not None else None
+    own = make_report(policy=used)
+    overridden = Override(by="ada", reason="now") if override else None
+    assert _budget(settings, own, overridden=overridden) == wanted
