@@ -335,18 +335,23 @@ class _Run:
 
     def _expected(self, ready: _Ready) -> Cost:
         """The estimate, with what can be said now that Spark is awake. Writes nothing."""
-        return with_input_sizes(
-            ready.estimate,
-            ready.work,
-            ready.known,
-            ready.planned,
-            context=self.context,
-            ledger=self.costs,
-            names=self.names,
-            hour_price=self.request.executor_hour_price,
-            say=lambda message: self.ports.progress("estimate", message, None, None),
-            stop=self.hold.stop,
-        )
+        try:
+            return with_input_sizes(
+                ready.estimate,
+                ready.work,
+                ready.known,
+                ready.planned,
+                context=self.context,
+                ledger=self.costs,
+                names=self.names,
+                hour_price=self.request.executor_hour_price,
+                say=lambda message: self.ports.progress("estimate", message, None, None),
+                stop=self.hold.stop,
+            )
+        except Exception as error:
+            # What is not known already stays unknown; that is no reason not to build.
+            print(f"Sizes of inputs: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+            return ready.estimate
 
     def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
         self._progress("apply", f"building {self.request.environment}", None, None)

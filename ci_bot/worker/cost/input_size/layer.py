@@ -131,7 +131,11 @@ def _of_prod(ledger: CostLedger, context: Any, names: Names) -> dict[str, list[P
     prod = context.state_reader.get_environment(c.PROD) if ledger.knows_prod else None
     if prod is None:
         return {}
-    tables = {table_key(info.table_name()): names.of(info.name) for info in prod.snapshots}
+    tables = {
+        table_key(info.table_name()): names.of(info.name)
+        for info in prod.snapshots
+        if info.is_model
+    }
     found: dict[str, list[Past]] = {}
     for row in ledger.prod_runs(tables, newest=_NEWEST):
         # How many intervals a run wrote makes no difference to what a byte costs.
