@@ -32,6 +32,25 @@ def test_review__names_the_price_of_rebuilds_that_nobody_needs() -> None:
     assert "2 of 4 rebuilt tables read nothing that changes: 3 h 10 min" in text
 
 
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        (
+            {"reused": 12, "reused_hours": 3.1667},
+            "12 tables of `prod` are read and not built: about 3 h 10 min saved",
+        ),
+        ({"reused": 1}, "1 table of `prod` is read and not built)"),
+        ({}, None),
+    ],
+)
+def test_review__names_what_of_prod_is_read_and_not_built(
+    parts: dict[str, Any], told: str | None
+) -> None:
+    text = render_review(make_report(cost=make_cost(**parts)), make_context()).text
+    assert ("not built" in text) == (told is not None)
+    assert told is None or told in text
+
+
 def test_review__shows_the_currency() -> None:
     text = render_review(
         make_report(cost=make_cost(price=14.2, currency="EUR")), make_context()
