@@ -157,13 +157,13 @@ def test_min_intervals__reaches_further_back_than_start(jvm: OneJvm, shop: Shop)
 def test_forward_only__builds_a_preview_from_its_start(jvm: OneJvm, shop: Shop) -> None:
     shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("10", "14"))
 
-    first = {"preview_start": "2024-01-08"}
+    first, until = {"preview_start": "2024-01-08"}, {}
     if not PREVIEW_OPTIONS:
         failure = refused(jvm, "pr_6", forward_only=True, **first)
         assert (failure.exit_code, "`preview-start`" in failure.message) == (2, True)
-        first = {"start": "2024-01-08"}
+        first, until = {}, {"start": "2024-01-08"}
 
-    document = apply(jvm, "pr_6", until={}, forward_only=True, **first)
+    document = apply(jvm, "pr_6", until=until, forward_only=True, **first)
 
     assert built(document) == {"shop.orders": 3, "shop.revenue": 1, "shop.top_customers": 1}
     assert all(model.table.endswith("__dev") for model in document.models)
@@ -181,10 +181,10 @@ def test_allow_destructive__permits_a_forward_only_change_of_type(jvm: OneJvm, s
     document = apply(
         jvm,
         "pr_7",
-        until={},
+        until={} if PREVIEW_OPTIONS else {"start": "2024-01-09"},
         forward_only=True,
         allow_destructive=["shop.orders"],
-        **({"preview_min_intervals": 2} if PREVIEW_OPTIONS else {"start": "2024-01-09"}),
+        **({"preview_min_intervals": 2} if PREVIEW_OPTIONS else {}),
     )
     assert built(document)["shop.orders"] == 2
     (columns,) = jvm.sql("DESCRIBE shop__pr_7.orders")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import sqlmesh.core.constants
 from sqlmesh.core.context import Context
+from sqlmesh.core.model.cache import OptimizedQueryCache
+from sqlmesh.core.snapshot import SnapshotChangeCategory
 from sqlmesh.utils import cron
 from sqlmesh.utils.date import to_datetime
 
@@ -20,11 +22,33 @@ from tests.security.forked import forked
 plain_cron: Any = cron.croniter
 
 
+# Parts of queries that have empty arguments as they are parsed, and none after a way through a file.
+EMPTY = {
+    "window": "ROW_NUMBER() OVER (ORDER BY c.customer_id) AS part",
+    "call": "PI() AS part",
+    "unknown": "VERSION() AS part",
+    "array": "[] AS part",
+    "cast": "CAST(c.customer_id AS INT) AS part",
+    "case": "CASE WHEN c.customer_id > 1 THEN 1 END AS part",
+}
+MODEL = """\
+MODEL (name shop.{}, kind FULL);
+
+WITH c AS (SELECT DISTINCT customer_id FROM shop.customers)
+SELECT {} FROM c ORDER BY 1 LIMIT 3
+"""
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
+    """A changed sum, and models with a column more."""
     shop = write_duck_shop(tmp_path)
+    for name, part in EMPTY.items():
+        shop.write(f"models/{name}.sql", MODEL.format(name, part))
     forked(lambda: run_prod(shop, "2024-01-05"), tmp_path)
     shop.edit("models/revenue.sql", "SUM(o.amount)", "MAX(o.amount)")
+    for name in EMPTY:
+        shop.edit(f"models/{name}.sql", "AS part", "AS part, 1 AS more")
     return shop
 
 
@@ -73,8 +97,12 @@ def test_plan__is_the_same_and_no_file_is_written(tmp_path: Path, shop: Shop, fo
         tmp_path,
     )
     assert once == twice == warm == plain
-    assert plain[0]
-    assert files == 0
+    categories = {name.split('"')[-2]: category for name, (_, category, *_) in plain[0].items()}
+    assert {categories[name] for name in EMPTY} == {str(SnapshotChangeCategory.NON_BREAKING)}
+    assert categories["revenue"] == str(SnapshotChangeCategory.BREAKING)
+    if hasattr(OptimizedQueryCache, "get_or_create_entry"):
+        assert files == 0
+    assert files < plain_files
     assert 0 < kept < plain_files, "models and queries, and no snapshots"
 
 

@@ -22,9 +22,10 @@ _LIFE = "test_apply_and_cleanup.py::test_life__review_apply_review_cleanup_twice
 _SWEEP = "test_sweep.py::test_sweep__rescues_what_is_closed_and_touches_nothing_else"
 _RESTATED = "test_restatement.py::test_restate_model"
 ACTIVITIES: Mapping[str, tuple[str, ...]] = {
-    "internals": ("test_compat.py", "../unit/rules/test_rewrites.py"),
-    "review": ("test_review.py",),
-    "base branch": ("test_requested.py", "test_reported_cases.py"),
+    "internals": ("test_compat.py", "test_throwaway_cache.py", "test_reported_cases.py"),
+    "findings": ("../unit/rules", "../unit/impact", "../unit/statements"),
+    "review": ("test_review.py", "test_requested.py"),
+    "base branch": ("test_base_branch.py",),
     "apply, cleanup": (_LIFE,),
     "restatement": (
         f"{_RESTATED}__builds_its_range_again_and_all_downstream",

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.contracts.documents.plan import ColumnChange
+from ci_bot.worker.compat.parsing.types import column_types
 from ci_bot.worker.rules.sql.queries import (
     Queries,
     origins,
@@ -89,7 +90,7 @@ def known_types(model: Any) -> Mapping[str, Any] | None:
     if model is None:
         return {}
     try:
-        types = model.columns_to_types
+        types = column_types(model)
     except Exception:  # a rendering of the project may raise anything
         return None
     if types is None or "*" in types:
