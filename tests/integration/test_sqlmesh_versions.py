@@ -53,7 +53,7 @@ def built_by(version: str, root: Path) -> Shop:
 @pytest.mark.parametrize(("version", "activity"), CELLS, ids=" ".join)
 def test_cell(version: str, activity: str, java: None) -> None:
     interpreter(version)
-    cell = run(version, activity)
+    cell = run(version, [activity])
     assert cell.passed, cell.told
 
 

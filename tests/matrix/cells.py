@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,35 +49,71 @@ ACTIVITIES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# How `pytest --verbose` ends its line of a test.
+_ENDED = re.compile(
+    r"^(tests/\S+?\.py::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE
+)
+
+
 @dataclass(frozen=True)
 class Cell:
-    """How a cell's run ended; `told` is pytest's own report."""
+    """How the tests of one activity ended with one version; skipped ones have shown nothing."""
 
     version: str
     activity: str
-    passed: bool
+    tests: Mapping[str, str]
+
+    @property
+    def passed(self) -> bool:
+        return set(self.tests.values()) == {"PASSED"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Cells that were run together, and pytest's own report of them."""
+
+    cells: list[Cell]
     seconds: float
     told: str
 
+    @property
+    def passed(self) -> bool:
+        return all(cell.passed for cell in self.cells)
 
-def run(version: str, activity: str) -> Cell:
-    """Runs the tests of an activity with a version of SQLMesh, in processes of their own.
+
+def run(version: str, activities: Sequence[str]) -> Run:
+    """Runs the tests of some activities with a version of SQLMesh, in a process of their own.
 
     Raises:
         NotInstalledError: the version cannot be had.
+        TimeoutExpired: they took more than `CELL_SECONDS` each.
     """
     python = python_with(version)
-    tests = [f"{_FOLDER}/{name}" for name in ACTIVITIES[activity]]
+    tests = list(dict.fromkeys(test for name in activities for test in _tests(name)))
     started = time.monotonic()
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *tests],
+        [python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short", *tests],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=CELL_SECONDS,
+        timeout=CELL_SECONDS * len(activities),
         check=False,
     )
-    # Skipped tests have shown nothing.
-    passed = done.returncode == 0 and "skipped" not in done.stdout
-    return Cell(version, activity, passed, time.monotonic() - started, done.stdout[-8_000:])
+    # A test that passes and fails to clean up has two lines; the later one counts.
+    ended = dict(_ENDED.findall(done.stdout))
+    cells = [Cell(version, name, _of(_tests(name), ended)) for name in activities]
+    return Run(cells, time.monotonic() - started, done.stdout[-8_000:])
+
+
+def _tests(activity: str) -> list[str]:
+    return [os.path.normpath(f"{_FOLDER}/{name}") for name in ACTIVITIES[activity]]
+
+
+def _of(tests: Sequence[str], ended: Mapping[str, str]) -> dict[str, str]:
+    """The results of these tests; one that did not run at all counts as missing."""
+    found: dict[str, str] = {}
+    for asked in tests:
+        mine = {name: how for name, how in ended.items() if name.startswith(asked)}
+        found |= mine or {asked: "MISSING"}
+    return found
