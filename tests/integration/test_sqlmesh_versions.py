@@ -49,12 +49,20 @@ def built_by(version: str, root: Path) -> Shop:
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_oldest__has_a_life_and_its_internals(java: None) -> None:
+    interpreter(OLDEST)
+    done = run(OLDEST, ["internals", "apply, cleanup"])
+    assert done.passed, done.told
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.night
 @pytest.mark.parametrize(("version", "activity"), CELLS, ids=" ".join)
 def test_cell(version: str, activity: str, java: None) -> None:
     interpreter(version)
-    cell = run(version, [activity])
-    assert cell.passed, cell.told
+    done = run(version, [activity])
+    assert done.passed, done.told
 
 
 @pytest.mark.parametrize(("version", "schema"), [("0.227.1", 100), ("0.235.4", 101)])

@@ -1,4 +1,4 @@
-"""An interpreter that sees another version of SQLMesh in front of everything that is installed here.
+"""An interpreter that sees another version of a package in front of everything that is installed.
 
 As in the action: what that version needs goes first, all else stays what this release is made of.
 """
@@ -15,21 +15,26 @@ from pathlib import Path
 
 from tests.maven import parts_directory
 
-INSTALL_SECONDS = 300
+INSTALL_SECONDS = 900
+# Published as source alone, with nothing to compile.
+_SOURCE_ONLY = ("pyspark",)
 
 
 class NotInstalledError(Exception):
     """The package index did not give the version; the text has pip's words."""
 
 
-def python_with(sqlmesh: str) -> Path:
+def python_with(version: str, package: str = "sqlmesh") -> Path:
     """The interpreter, made on first use and kept in the cache of parts.
+
+    Args:
+        package: `sqlmesh` or `pyspark`.
 
     Raises:
         NotInstalledError: the version cannot be had.
     """
     here = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    directory = parts_directory(os.environ) / "sqlmesh" / f"{sqlmesh}-{here}"
+    directory = parts_directory(os.environ) / package / f"{version}-{here}"
     directory.mkdir(parents=True, exist_ok=True)
     python = directory / "venv" / "bin" / "python"
     with (directory / "lock").open("w", encoding="utf-8") as lock:
@@ -38,8 +43,8 @@ def python_with(sqlmesh: str) -> Path:
         (packages,) = _environment(directory / "venv").glob("lib/python*/site-packages")
         # Written each time: another clone may use the same cache.
         (packages / "base.pth").write_text(f"{base}\n", encoding="utf-8")
-        if not any(packages.glob(f"sqlmesh-{sqlmesh}.dist-info")):
-            _install(python, sqlmesh)
+        if not any(packages.glob(f"{package}-{version}.dist-info")):
+            _install(python, package, version)
     return python
 
 
@@ -49,8 +54,10 @@ def _environment(directory: Path) -> Path:
     return directory
 
 
-def _install(python: Path, sqlmesh: str) -> None:
-    wanted = ("install", "--quiet", "--no-input", "--only-binary", ":all:", f"sqlmesh=={sqlmesh}")
+def _install(python: Path, package: str, version: str) -> None:
+    wanted = ["install", "--quiet", "--no-input", "--only-binary", ":all:", f"{package}=={version}"]
+    if package in _SOURCE_ONLY:
+        wanted += ["--no-binary", package, "--no-build-isolation"]
     done = subprocess.run(
         [python, "-m", "pip", *wanted],
         env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"},
@@ -60,4 +67,4 @@ def _install(python: Path, sqlmesh: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise NotInstalledError(f"SQLMesh {sqlmesh}: {done.stderr[-1000:]}")
+        raise NotInstalledError(f"{package} {version}: {done.stderr[-1000:]}")

@@ -133,13 +133,14 @@ class _Reading:
             line = event.start_mark.line + 1
             if not isinstance(event, ScalarEvent):
                 raise UnfitYaml("a key is a list or a mapping; it must be a word", line)
+            here = (*place, event.value)
             if event.value in found:
-                first = self._known[(*place, event.value)]
+                first = self._known[here]
                 raise UnfitYaml(
                     f"the key `{_shown(event.value)}` stands in line {first}, too", line
                 )
-            self._known[(*place, event.value)] = line
-            found[event.value] = self._value(next(self._events), (*place, event.value))
+            self._known[here] = line
+            found[event.value] = self._value(next(self._events), here)
         return found
 
     def _sequence(self, place: YamlPlace) -> list[Any]:

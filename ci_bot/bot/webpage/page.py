@@ -14,8 +14,7 @@ import re
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
@@ -34,6 +33,9 @@ from ci_bot.bot.webpage.story import checks_section, details_section, history_se
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import PlanHistoryEntry
 from ci_bot.contracts.documents.report import Report
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 TEMPLATE = "report.html.j2"
 # In the order in which they are read: others' parts first, each with its licence at its top.

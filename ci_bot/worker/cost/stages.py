@@ -7,7 +7,7 @@ Spark promises that none is removed; one that is not there counts as nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from ci_bot.contracts.cost.figures import Counters
@@ -81,4 +81,6 @@ def moment(text: str) -> float:
     Raises:
         ValueError: it is none.
     """
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()
+    return (
+        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=timezone.utc).timestamp()
+    )

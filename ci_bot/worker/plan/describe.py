@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
@@ -253,8 +253,8 @@ def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
 
 def _months(start: int, end: int) -> int:
     """How many calendar months a range touches; SQLMesh's own unit of a month has 28 days."""
-    first = datetime.fromtimestamp(start / 1_000, UTC)
-    last = datetime.fromtimestamp((end - 1) / 1_000, UTC)
+    first = datetime.fromtimestamp(start / 1_000, timezone.utc)
+    last = datetime.fromtimestamp((end - 1) / 1_000, timezone.utc)
     if end <= start:
         return 0
     return (last.year - first.year) * 12 + last.month - first.month + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 _WRITES = (
@@ -95,10 +95,10 @@ def _upper(operator: str, text: str) -> datetime:
 def _moment(text: str) -> tuple[datetime, timedelta]:
     """A moment, and the smallest step of how it is written."""
     try:
-        moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
     except ValueError:
         # Some other text that looks like a date; before every range that is one.
-        return datetime(1, 1, 2, tzinfo=UTC), timedelta(0)
+        return datetime(1, 1, 2, tzinfo=timezone.utc), timedelta(0)
     return moment, timedelta(days=1) if len(text) == len("2024-01-31") else timedelta(
         microseconds=1
     )
