@@ -1,27 +1,34 @@
 """Installs a project's requirements; runs inside the cage, under the worker's user.
 
-The bot starts it through `bootstrap` with: TARGET REQUIREMENTS... Two steps, because
+The bot starts it through `bootstrap` with: TARGET REQUIREMENTS SOURCE. Two steps, because
 `pip install --target` takes nothing that the image has for granted: it would install SQLMesh once
 more for every project that pins the version that is already there, and PySpark, which its index has
 only as source, not at all. So pip first says what is missing, and then exactly these files, by
-their hashes, are put into TARGET. Standard library only.
+their hashes, are put into TARGET.
+
+SOURCE is a package that is published as source alone, by its hash, or empty: where another version
+of it is installed, a wheel is made of it first, by the setuptools that is installed here and not by
+one that pip would fetch. Standard library only.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-PIP = (sys.executable, "-I", "-X", "utf8", "-m", "pip", "install")
-OPTIONS = (
+PIP = (sys.executable, "-I", "-X", "utf8", "-m", "pip")
+QUIET = (
     *("--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off"),
-    *("--no-cache-dir", "--only-binary=:all:", "--quiet"),
+    *("--no-cache-dir", "--quiet"),
 )
+OPTIONS = (*QUIET, "--only-binary=:all:")
 INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url", "--no-index", "--trusted-host", "--pre")
 LINK_OPTIONS = ("-f", "--find-links")
 
@@ -52,22 +59,52 @@ def index_lines(file: Path) -> list[str]:
     return lines
 
 
+def is_installed(source: str) -> bool:
+    """Whether the package of `name==version ...` is there in that version."""
+    name, _, version = source.split(" ", 1)[0].partition("==")
+    try:
+        return importlib.metadata.version(name) == version
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def build(source: str, sources: list[str], *, scratch: Path) -> int:
+    """Makes a wheel of `source` in `scratch`; returns pip's exit code."""
+    name = source.partition("==")[0]
+    print(f"requirements: building {source.split(' ', 1)[0]}", flush=True)  # noqa: T201
+    lock = scratch / "source.txt"
+    lock.write_text("\n".join([*sources, source, ""]), encoding="utf-8")
+    chosen = ("--no-deps", "--require-hashes", "--no-build-isolation", f"--no-binary={name}")
+    places = ("--wheel-dir", str(scratch), "--requirement", str(lock))
+    # What builds it must not be found in a directory of the project.
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    return subprocess.run(
+        [*PIP, "wheel", *QUIET, *chosen, *places], env=variables, check=False
+    ).returncode
+
+
 def main(arguments: list[str]) -> int:
     """Install what is missing; returns pip's exit code."""
-    target, *files = (Path(argument) for argument in arguments)
+    target, file, source = arguments
     with tempfile.TemporaryDirectory() as scratch:
-        return install(target, files, scratch=scratch)
+        return install(Path(target), Path(file), source, scratch=Path(scratch))
 
 
-def install(target: Path, files: list[Path], *, scratch: str) -> int:
-    """The two steps."""
+def install(target: Path, file: Path, source: str, *, scratch: Path) -> int:
+    """The steps."""
     if importlib.util.find_spec("pip") is None:
         print(f"{sys.executable} has no pip, so it cannot install requirements")  # noqa: T201
         return 1
-    report, lock = Path(scratch, "pip-report.json"), Path(scratch, "pip-lock.txt")
-    wanted = [part for file in files for part in ("--requirement", str(file))]
+    sources = index_lines(file)
+    made: list[str] = []
+    if source and not is_installed(source):
+        if code := build(source, sources, scratch=scratch):
+            return code
+        made = ["--find-links", str(scratch)]
+    report, lock = scratch / "pip-report.json", scratch / "pip-lock.txt"
+    wanted = [*made, "--requirement", str(file)]
     found = subprocess.run(
-        [*PIP, *OPTIONS, "--dry-run", "--report", str(report), *wanted], check=False
+        [*PIP, "install", *OPTIONS, "--dry-run", "--report", str(report), *wanted], check=False
     )
     if found.returncode != 0:
         return found.returncode
@@ -75,12 +112,9 @@ def install(target: Path, files: list[Path], *, scratch: str) -> int:
     print(f"requirements: {len(missing)} packages to install", flush=True)  # noqa: T201
     if not missing:
         return 0
-    sources = [line for file in files for line in index_lines(file)]
     lock.write_text("\n".join([*sources, *missing, ""]), encoding="utf-8")
-    return subprocess.run(
-        [*PIP, *OPTIONS, "--no-deps", "--target", str(target), "--requirement", str(lock)],
-        check=False,
-    ).returncode
+    chosen = ("--no-deps", "--target", str(target), *made, "--requirement", str(lock))
+    return subprocess.run([*PIP, "install", *OPTIONS, *chosen], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 A requirements file is part of the pull request. Wheels run no code when they are installed, source
 packages do; and although even that would run in the cage, only wheels are taken, so that what the
-worker imports is what an index serves under that name and hash.
+worker imports is what an index serves under that name and hash. PySpark, which is published as
+source alone, is built where it is one of the releases whose hashes are known here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.supervisor import Watch, supervise
 from ci_bot.bot.cage.workspace import inside, read_inside
+from ci_bot.contracts.versions.pyspark import IN_WORDS, NEWEST, pinned_by, source
 from ci_bot.contracts.versions.sqlmesh import WAY_OUT, excluded_by, outside
 from ci_bot.errors import BadInput
 from ci_bot.secrets import Redactor
@@ -107,11 +109,11 @@ def install_requirements(
     launch.check(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
     deadline.check("before the requirements were installed")
-    check_requirements(root, os.path.relpath(file.resolve(), root))
+    files = check_requirements(root, os.path.relpath(file.resolve(), root))
     with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
         try:
             ended = supervise(
-                caged(launch, [str(overlay), str(file)], script=_SCRIPT),
+                caged(launch, [str(overlay), str(file), _source(root, files)], script=_SCRIPT),
                 launch=launch,
                 watch=Watch(
                     on_log=on_log,
@@ -133,8 +135,9 @@ def install_requirements(
     if ended.stopped is not None or ended.exit_code != 0:
         raise BadInput(
             f"The packages of `{file.name}` could not be installed.",
-            hint="The log above has pip's words. Only wheels are installed; a package without one "
-            "must be part of the image.",
+            hint="The log above has pip's words. Only wheels are installed, and PySpark, pinned as "
+            f"`pyspark=={NEWEST}` to a release of {IN_WORDS} that is known here; another package "
+            "without a wheel must be part of the image.",
             reason_code="requirements_failed",
         )
     # For the Python processes that Spark starts; the worker itself ignores the variable.
@@ -144,6 +147,17 @@ def install_requirements(
         "PYTHONPATH": os.pathsep.join(path for path in searched if path),
     }
     return replace(launch, overlay=overlay, variables=variables)
+
+
+def _source(repository: Path, files: Sequence[str]) -> str:
+    """The source of PySpark that the files pin, by its hash; empty where they pin none."""
+    for name in files:
+        content = read_inside(repository, name, at_most=_LARGEST) or b""
+        for line in _logical_lines(content.decode("utf-8", "replace")):
+            version = pinned_by(line)
+            if version is not None:
+                return source(version) or ""
+    return ""
 
 
 def _logical_lines(text: str) -> Sequence[str]:

@@ -21,11 +21,11 @@ from ci_bot.contracts.documents.plan import (
     ProjectCheck,
     TestsCheck,
 )
+from ci_bot.contracts.versions.pyspark import IN_WORDS, was_tried
 from ci_bot.worker import compat
 from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.project.opening import OpenProject, StateFacts
 
-_PYSPARK = "3.5."
 _SHOWN = 5
 # What SQLMesh reads from. Only models are needed; the others are worth knowing of.
 _DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
@@ -40,9 +40,9 @@ def versions(found: Versions) -> ProjectCheck:
     fix = None
     if found.pyspark is None:
         status, fix = "fail", "Install it beside SQLMesh: `pip install 'pyspark>=3.5,<3.6'`."
-    elif not found.pyspark.startswith(_PYSPARK):
+    elif not was_tried(found.pyspark):
         status = "warn"
-        fix = "This release was tested with PySpark 3.5. Pin that in `requirements`."
+        fix = f"This release was tried with PySpark {IN_WORDS}. Pin one of them in `requirements`."
     return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ci_bot.bot.cage.caged_pip import index_lines, locked
 from ci_bot.bot.cage.requirements import check_requirements
+from ci_bot.contracts.versions.pyspark import SOURCES, pinned_by, source, was_tried
 from ci_bot.errors import BadInput
 
 
@@ -131,3 +132,26 @@ def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
         "--find-links https://b",
         "--no-index",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("pyspark==4.1.4", "4.1.4"),
+        ("PySpark[sql] == 3.4.4  # as the cluster", "3.4.4"),
+        ("pyspark===3.5.1; python_version > '3.9'", "3.5.1"),
+        ("pyspark==3.5.1 --hash=sha256:00", "3.5.1"),
+        ("pyspark~=3.5.0", None),
+        ("pyspark==3.5.*", None),
+        ("pyspark-extension==3.5.1", None),
+        ("sqlmesh==0.236.4", None),
+    ],
+)
+def test_pinned__is_one_version_of_pyspark(line: str, version: str | None) -> None:
+    assert pinned_by(line) == version
+
+
+def test_sources__are_of_what_was_tried() -> None:
+    assert all(was_tried(version) for version in SOURCES)
+    assert source("4.1.4") == f"pyspark==4.1.4 --hash=sha256:{SOURCES['4.1.4']}"
+    assert source("9.9.1") is None
