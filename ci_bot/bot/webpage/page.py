@@ -35,7 +35,7 @@ from ci_bot.contracts.documents.comment import PlanHistoryEntry
 from ci_bot.contracts.documents.report import Report
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from importlib.abc import Traversable
 
 TEMPLATE = "report.html.j2"
 # In the order in which they are read: others' parts first, each with its licence at its top.

@@ -39,7 +39,7 @@ def versions(found: Versions) -> ProjectCheck:
     status: CheckStatus = "ok"
     fix = None
     if found.pyspark is None:
-        status, fix = "fail", "Install it beside SQLMesh: `pip install 'pyspark>=3.5,<3.6'`."
+        status, fix = "fail", "Install it beside SQLMesh: `pip install 'pyspark>=3.4,<4.2'`."
     elif not was_tried(found.pyspark):
         status = "warn"
         fix = f"This release was tried with PySpark {IN_WORDS}. Pin one of them in `requirements`."

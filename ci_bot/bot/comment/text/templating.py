@@ -20,7 +20,7 @@ from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.resources import resource
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from importlib.abc import Traversable
 
 
 def finalize(value: Any) -> Any:
