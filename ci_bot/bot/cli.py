@@ -31,7 +31,14 @@ from ci_bot.bot.options.parameters import (
     option,
     with_example,
 )
-from ci_bot.bot.options.plan import budget_options, limit_options, plan_options, with_flags
+from ci_bot.bot.options.plan import (
+    ALLOW_DESTRUCTIVE,
+    FORWARD_ONLY,
+    budget_options,
+    limit_options,
+    plan_options,
+    with_flags,
+)
 from ci_bot.bot.options.shared import with_projects
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
@@ -207,6 +214,43 @@ def apply(**options: Any) -> None:
     from ci_bot.bot.terminal.local import apply_locally
 
     _locally(apply_locally, with_projects(with_flags(options)))
+
+
+@_command("ci-bot prod-plan", "ci-bot prod-plan --expect 4be1c0ffee12")
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@option(
+    "--expect",
+    type=Value(values.prod_plan_id),
+    metavar="PLAN",
+    help="Refuse (exit 3) unless it is this plan: 8 digits or more of the id that a review shows "
+    "for prod, or `none`.",
+)
+@option(
+    "--reviewed",
+    type=Value(values.path),
+    metavar="FILE",
+    help="The same, with the report.json of the review that shows the plan.",
+)
+@FORWARD_ONLY
+@ALLOW_DESTRUCTIVE
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@option(
+    "--format",
+    "form",
+    type=Word("terminal", "json"),
+    default="terminal",
+    show_default=True,
+    help="What to print on stdout.",
+)
+def prod_plan(**options: Any) -> None:
+    """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
+    from ci_bot.bot.terminal.review.local_prod_plan import prod_plan_locally
+
+    _locally(prod_plan_locally, with_projects(options))
 
 
 @_command("ci-bot cleanup --environment pr_7 --merged")

@@ -147,6 +147,12 @@ def matching(pattern: str, what: str) -> Callable[[str], str]:
 
 
 plan_id = matching(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")
+# What a review has instead of prod's plan id where a merge changes nothing.
+NO_CHANGES = "none"
+prod_plan_id = matching(
+    rf"[0-9a-fA-F]{{8,64}}|{NO_CHANGES}",
+    f"must be 8 to 64 hexadecimal digits of prod's plan id, or `{NO_CHANGES}`",
+)
 
 
 def environment_prefix(value: str) -> str:

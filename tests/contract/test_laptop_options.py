@@ -62,7 +62,8 @@ def test_review__its_options_are_what_is_asked_for() -> None:
 def test_commands__stand_in_the_order_of_use() -> None:
     listed = cli.commands.list_commands(click.Context(cli.commands))
     assert listed == [
-        *("review", "explain", "doctor", "estimate", "apply", "cleanup", "sweep", "learn"),
+        *("review", "explain", "doctor", "estimate", "apply", "prod-plan", "cleanup", "sweep"),
+        "learn",
         *("policy", "demo", "schema", "run"),
     ]
 

@@ -14,7 +14,9 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / ".github" / "examples").glob("*.yml"))
+# The one that does not use this action: it writes prod.
+DEPLOY = ROOT / ".github" / "examples" / "deploy.yml"
+EXAMPLES = sorted(set(DEPLOY.parent.glob("*.yml")) - {DEPLOY})
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = "your-org/sqlmesh-plan-review"
 ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
@@ -54,11 +56,11 @@ def by_name(path: Path) -> str:
     return path.stem
 
 
-every = pytest.mark.parametrize("path", [*OWN, *EXAMPLES], ids=by_name)
+every = pytest.mark.parametrize("path", [*OWN, *EXAMPLES, DEPLOY], ids=by_name)
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
 
 
-def test_examples__are_the_six() -> None:
+def test_examples__of_this_action_are_the_six() -> None:
     assert {path.stem for path in EXAMPLES} == set(PERMISSIONS)
 
 
@@ -92,7 +94,7 @@ def test_actions__are_pinned_by_commit_with_their_version_beside(path: Path) -> 
 
 def test_actions__one_commit_per_action_everywhere() -> None:
     pins: dict[str, set[str]] = {}
-    for path in [*OWN, *EXAMPLES]:
+    for path in [*OWN, *EXAMPLES, DEPLOY]:
         for name, rest in re.findall(r"uses: ([\w-]+/[\w-]+)@(.+)$", path.read_text("utf-8"), re.M):
             pins.setdefault(name, set()).add(rest)
     assert {name: found for name, found in pins.items() if len(found) > 1} == {}
@@ -270,6 +272,30 @@ def test_fork_comment__sees_the_report_only_as_data() -> None:
     assert len(job["steps"]) == 1
     assert "secrets." not in str(job)
     assert "head_repository.full_name != github.repository" in job["if"]
+
+
+def test_deploy__writes_prod_with_sqlmesh_alone_behind_an_environment_of_its_own() -> None:
+    workflow = load(DEPLOY)
+    assert uses(workflow, ACTION) == [], "this action never writes prod"
+    (job,) = jobs(workflow)
+    assert job["environment"] == "sqlmesh-prod"
+    for path in EXAMPLES:
+        assert "sqlmesh-prod" not in path.read_text("utf-8")
+    assert job["permissions"] == {"contents": "read", "pull-requests": "read", "actions": "read"}
+    # A pull request never starts it, and no run of it is left out or cancelled.
+    assert set(workflow["on"]) == {"push", "workflow_dispatch"}
+    assert workflow["concurrency"] == {
+        "group": "sqlmesh-deploy",
+        "cancel-in-progress": False,
+        "queue": "max",
+    }
+
+
+def test_deploy__reads_the_report_that_the_review_keeps() -> None:
+    fetch = next(step["run"] for step in steps(load(DEPLOY)) if "gh run" in step.get("run", ""))
+    (upload,) = uses(example("review"), "actions/upload-artifact")
+    assert f"--name {upload['with']['name']} " in fetch
+    assert "--workflow review.yml" in fetch
 
 
 def test_reports__are_kept_under_one_name_also_after_a_no_go() -> None:

@@ -46,6 +46,15 @@ def _switch(name: str, what: str) -> Callable[[Function], Function]:
     return option(f"--{name}/--no-{name}", default=None, help=what)
 
 
+FORWARD_ONLY = _switch(
+    "forward-only", "Plan all changes as forward-only: history keeps its old values."
+)
+ALLOW_DESTRUCTIVE = _models(
+    "allow-destructive",
+    "allow_destructive",
+    "MODEL",
+    "Let this forward-only model drop or retype columns.",
+)
 _PLAN = (
     _models(
         "select-model",
@@ -84,13 +93,8 @@ _PLAN = (
     ),
     _switch("skip-backfill", "Build no data: tables are made, and stay empty."),
     _switch("include-unmodified", "Make views of unmodified models, too."),
-    _switch("forward-only", "Plan all changes as forward-only: history keeps its old values."),
-    _models(
-        "allow-destructive",
-        "allow_destructive",
-        "MODEL",
-        "Let this forward-only model drop or retype columns.",
-    ),
+    FORWARD_ONLY,
+    ALLOW_DESTRUCTIVE,
 )
 _PRICE = option(
     "--executor-hour-price",

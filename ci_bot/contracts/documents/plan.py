@@ -6,7 +6,17 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from ci_bot.contracts.base import Contract, Count, FilePath, Line, Name, Seconds, Text, Timestamp
+from ci_bot.contracts.base import (
+    Contract,
+    Count,
+    FilePath,
+    Line,
+    Name,
+    PlanId,
+    Seconds,
+    Text,
+    Timestamp,
+)
 from ci_bot.contracts.cost.figures import Accuracy, Currency, ModelEstimate
 
 ChangeType = Literal["added", "removed", "direct", "indirect", "metadata"]
@@ -327,6 +337,11 @@ class ProdPlan(Contract):
     )
     would_fail: bool
     failure: Line | None = None
+    plan_id: PlanId | None = Field(
+        default=None,
+        description="What `ci-bot prod-plan --expect` takes; null where nothing changes, where it "
+        "would fail, and where prod was taken to be the base branch.",
+    )
 
 
 WindowCause = Literal[

@@ -1,6 +1,6 @@
-"""Plan identity: one id for what a PR environment will be.
+"""Plan identity: one id for what a PR environment will be, and one for what prod will be.
 
-The id covers what the environment becomes and the permissions it becomes it with. What is still
+The first covers what the environment becomes and the permissions it becomes it with. What is still
 to do is no part of it, so that a retry, a second click or a scheduled prod run keep the id.
 """
 
@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import Field
 
@@ -93,7 +94,39 @@ class PlanIdentity(Contract):
         document["restatements"].sort(key=lambda item: item["model"])
         for flag in ("select_models", "restate_models", "allow_destructive"):
             document["flags"][flag].sort()
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return _canonical(document)
+
+
+class ProdSnapshot(Contract):
+    """What one model that changes will be in prod."""
+
+    model: Name
+    fingerprint: Name
+    category: Category | None
+    forward_only: bool = Field(description="Prod's table stays, and history keeps its values.")
+
+
+class ProdIdentity(Contract):
+    """What a merge makes of prod, whenever it is deployed, and from whichever gateway.
+
+    No window and no interval is part of it: prod's own runs move them between a review and the
+    deployment, and where the history of a model begins is part of its fingerprint.
+    """
+
+    snapshots: list[ProdSnapshot]
+    removed: list[Name]
+    statements: list[StatementIdentity]
+
+    def plan_id(self) -> PlanId:
+        """The SHA-256 of the canonical JSON, as of a PR environment's plan."""
+        document = self.model_dump(mode="json")
+        document["snapshots"].sort(key=lambda item: item["model"])
+        document["removed"].sort()
+        return hashlib.sha256(_canonical(document).encode()).hexdigest()
+
+
+def _canonical(document: dict[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 class PlanDifference(Contract):

@@ -20,7 +20,10 @@ from ci_bot.worker.project.plan_settings import BOT, plan_settings
 KeyVerdict = tuple[CheckStatus, str, str | None]
 
 _PROD = "prod is never written from here"
-_DEPLOY = "Deploy with `sqlmesh plan` in a workflow of your own that runs on the default branch."
+_DEPLOY = (
+    "Deploy with `sqlmesh plan` in a workflow of your own that runs on the default branch; "
+    "deploy.yml among the examples deploys the reviewed plan only."
+)
 _REMOVE = "Take it out once SQLMesh's bot is gone."
 
 

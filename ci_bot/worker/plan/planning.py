@@ -22,6 +22,8 @@ from ci_bot.contracts.documents.plan import Category, Window
 from ci_bot.contracts.documents.plan_identity import (
     PlanFlags,
     PlanIdentity,
+    ProdIdentity,
+    ProdSnapshot,
     RestatedRange,
     StatementIdentity,
     TargetSnapshot,
@@ -182,7 +184,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         keys = [str(config.project or "") for config in context.configs.values()]
         requested.check_nothing_of_others(context, plan, keys, names)
     restating.check_restated(plan, flags.restate_models, names)
-    if _nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
+    if nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified or flags.restate_models:
         plan = compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
@@ -203,7 +205,8 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
     )
 
 
-def _nothing_changed(plan: Plan) -> bool:
+def nothing_changed(plan: Plan) -> bool:
+    """Whether the plan leaves its environment as it is."""
     diff = plan.context_diff
     return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
 
@@ -407,9 +410,45 @@ def identity_of(
             for s_id, (start, end) in plan.restatements.items()
             if planned.flags.restate_models
         ],
-        statements=[_statements(item) for item in plan.context_diff.environment_statements],
+        statements=_statements(plan),
     )
     return Places({repository: ""}).document(identity)
+
+
+def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
+    """What a plan of prod makes of it.
+
+    Args:
+        repository: As for `identity_of`.
+    """
+    diff = plan.context_diff
+    identity = ProdIdentity(
+        snapshots=[
+            ProdSnapshot(
+                model=snapshot.name,
+                fingerprint=_fingerprint(snapshot),
+                category=category_of(snapshot),
+                forward_only=snapshot.is_forward_only,
+            )
+            for s_id, snapshot in plan.snapshots.items()
+            if s_id in diff.added or snapshot.name in diff.modified_snapshots
+        ],
+        removed=sorted(info.name for info in diff.removed_snapshots.values()),
+        statements=_statements(plan),
+    )
+    return Places({repository: ""}).document(identity)
+
+
+def _fingerprint(snapshot: Snapshot) -> str:
+    fingerprint = snapshot.fingerprint
+    return "-".join(
+        (
+            fingerprint.data_hash,
+            fingerprint.metadata_hash,
+            fingerprint.parent_data_hash,
+            fingerprint.parent_metadata_hash,
+        )
+    )
 
 
 def _target(
@@ -419,17 +458,9 @@ def _target(
     promoted: bool,
     changed: bool,
 ) -> TargetSnapshot:
-    fingerprint = snapshot.fingerprint
     return TargetSnapshot(
         model=snapshot.name,
-        fingerprint="-".join(
-            (
-                fingerprint.data_hash,
-                fingerprint.metadata_hash,
-                fingerprint.parent_data_hash,
-                fingerprint.parent_metadata_hash,
-            )
-        ),
+        fingerprint=_fingerprint(snapshot),
         category=category_of(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
@@ -438,7 +469,11 @@ def _target(
     )
 
 
-def _statements(statements: EnvironmentStatements) -> StatementIdentity:
+def _statements(plan: Plan) -> list[StatementIdentity]:
+    return [_statement(item) for item in plan.context_diff.environment_statements]
+
+
+def _statement(statements: EnvironmentStatements) -> StatementIdentity:
     environment = {name: item.payload for name, item in statements.python_env.items()}
     macros = statements.jinja_macros.data_hash_values if statements.jinja_macros else []
     text = json.dumps([environment, list(macros)], sort_keys=True, default=str)

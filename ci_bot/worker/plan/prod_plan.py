@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from sqlmesh.core import constants as c
@@ -14,7 +15,7 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 from ci_bot.contracts.documents.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
-from ci_bot.worker.plan import describe, first_build
+from ci_bot.worker.plan import describe, first_build, planning
 from ci_bot.worker.plan.planning import Interval, Planned
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -30,10 +31,13 @@ def plan_prod(
     *,
     built: Built,
     estimate: Callable[[list[Backfill]], Cost],
+    repository: Path | None = None,
 ) -> ProdPlan:
     """Plans prod without applying it.
 
     Args:
+        repository: Root of the checkout, where the plan is told by its id; null where prod is only
+            taken to be something, so that no later plan is the same.
         built: What the PR environment gets. Its tables that prod will reuse are taken off what is
             left for prod after an apply.
         estimate: What work will cost.
@@ -96,7 +100,15 @@ def plan_prod(
         ),
         gaps=_gaps(plan, names),
         would_fail=False,
+        plan_id=_plan_id(plan, repository),
     )
+
+
+def _plan_id(plan: Plan, repository: Path | None) -> str | None:
+    """Null where nobody could ask for the same plan again, and where nothing changes."""
+    if repository is None or planning.nothing_changed(plan):
+        return None
+    return planning.prod_identity_of(plan, repository=repository).plan_id()
 
 
 def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:

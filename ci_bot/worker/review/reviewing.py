@@ -334,6 +334,7 @@ class _Facts:
             self.names,
             built=self._built,
             estimate=self._cost,
+            repository=None if self.opened.baseline == "base-branch" else self.repository,
         )
 
     def environment_now(self) -> str | None:

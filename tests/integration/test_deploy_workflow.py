@@ -1,0 +1,148 @@
+"""The scripts of deploy.yml, run as they stand: after a merge, with another plan, without a review.
+
+SQLMesh's and our own command line are the real ones; `gh` is a stand-in that serves one report.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.context import Context
+
+from tests.conftest import REPOSITORY
+from tests.integration.test_prod_plan import change_amount, reviewed
+from tests.projects.duck import run_prod
+from tests.projects.repository import Repository, write_repository
+
+pytestmark = pytest.mark.slow
+
+DEPLOY = REPOSITORY / ".github" / "examples" / "deploy.yml"
+HEAD = "b1" * 20
+MERGED = "c2" * 20
+
+# What GitHub's own program answers to the three questions of the workflow, and to no other.
+GH = """\
+#!{python}
+import pathlib, shutil, sys
+words = sys.argv[1:]
+if words[0] == "api":
+    assert words[1] == "repos/octo/shop/commits/{merged}/pulls", words
+    print("{head}" if {known} else "")
+elif words[:2] == ["run", "list"]:
+    assert words[words.index("--commit") + 1] == "{head}", words
+    assert words[words.index("--workflow") + 1] == "review.yml", words
+    print("17")
+else:
+    assert words[:3] == ["run", "download", "17"], words
+    target = pathlib.Path(words[words.index("--dir") + 1])
+    target.mkdir()
+    shutil.copy("{report}", target / "report.json")
+"""
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Repository:
+    """A pull request that was reviewed and merged; its report lies beside the repository."""
+    repository = write_repository(tmp_path / "repository")
+    run_prod(repository.shop, "2024-01-10")
+    repository.git("checkout", "-q", "-b", "work")
+    change_amount(repository)
+    (tmp_path / "report.json").write_text(reviewed(repository, environment="pr_7").to_json())
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--no-ff", "-m", "Merge", "work")
+    return repository
+
+
+def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[int, str]:
+    """The workflow's scripts one after the other, as a runner starts them; the last exit code."""
+    programs = repository.root.parent / "programs"
+    programs.mkdir(exist_ok=True)
+    report = repository.root.parent / "report.json"
+    gh = GH.format(python=sys.executable, merged=MERGED, head=HEAD, known=known, report=report)
+    (programs / "gh").write_text(gh)
+    (programs / "ci-bot").write_text(f'#!/bin/sh\nexec {sys.executable} -m ci_bot "$@"\n')
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(REPOSITORY),
+        "GITHUB_REPOSITORY": "octo/shop",
+        "GITHUB_SHA": MERGED,
+        "PLAN": plan,
+    }
+    code, told = 0, ""
+    for step in scripts(asked=bool(plan)):
+        done = subprocess.run(
+            ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=repository.shop.project,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        code, told = done.returncode, told + done.stdout + done.stderr
+        if code:
+            break
+    return code, told
+
+
+def scripts(*, asked: bool) -> list[Any]:
+    (job,) = YAML(typ="safe").load(DEPLOY.read_text("utf-8"))["jobs"].values()
+    found = [step for step in job["steps"] if "run" in step]
+    install, fetch, deploy = found
+    assert install["run"].startswith("pip install")
+    assert fetch["if"] == "${{ inputs.plan == '' }}"
+    return [deploy] if asked else [fetch, deploy]
+
+
+def amounts_in_prod(repository: Repository) -> str:
+    """How prod computes the amount."""
+    set_console(NoopConsole())
+    context = Context(paths=[str(repository.shop.project)])
+    try:
+        prod = context.state_reader.get_environment("prod")
+        snapshots = context.state_reader.get_snapshots(prod.snapshots if prod else [])
+        (orders,) = [s for s in snapshots.values() if "orders" in s.name]
+        return str(orders.model.render_query())
+    finally:
+        context.close()
+
+
+def test_deploy__after_a_merge__deploys_what_was_reviewed(merged: Repository) -> None:
+    code, told = run(merged)
+    assert code == 0, told
+    assert "* 20" in amounts_in_prod(merged)
+
+
+def test_deploy__of_anything_else__is_refused_and_prod_stays(merged: Repository) -> None:
+    merged.shop.edit("models/orders.sql", "customer_id * 20", "customer_id * 30")
+    code, told = run(merged)
+    assert code == 3, told
+    assert "The plan for prod is" in told
+    assert "* 10" in amounts_in_prod(merged)
+
+
+def test_deploy__without_a_review__says_how_to_go_on(merged: Repository) -> None:
+    code, told = run(merged, known=False)
+    assert code == 1
+    assert "::error::No review of" in told
+    assert "* 10" in amounts_in_prod(merged)
+
+
+def test_deploy__by_hand__takes_the_id_that_a_person_gives(merged: Repository) -> None:
+    merged.shop.edit("models/orders.sql", "customer_id * 20", "customer_id * 30")
+    assert run(merged, plan="0123456789ab")[0] == 3
+    shown = reviewed(merged).prod_plan
+    assert shown is not None
+    code, told = run(merged, plan=str(shown.plan_id)[:12])
+    assert code == 0, told
+    assert "* 30" in amounts_in_prod(merged)

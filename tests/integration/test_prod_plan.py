@@ -1,0 +1,255 @@
+"""`ci-bot prod-plan`: the plan that a review showed for prod, asked for again before a deployment."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.context import Context
+
+from ci_bot.bot.terminal.review.local_prod_plan import prod_plan_locally
+from ci_bot.bot.terminal.review.local_review import LocalReview, review_locally
+from ci_bot.contracts.documents.plan import ProdPlan
+from ci_bot.contracts.documents.report import Report
+from ci_bot.errors import BadInput, BotError, Refused
+from ci_bot.machine import of_this_process
+from tests.projects.duck import run_prod
+from tests.projects.repository import Repository, write_repository
+
+ORDERS = "models/orders.sql"
+REVENUE = "models/revenue.sql"
+PYTHONPATH = str(Path(__file__).resolve().parents[2])
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Repository:
+    """The shop with prod built, and a branch on which something can change."""
+    repository = write_repository(tmp_path / "repository")
+    run_prod(repository.shop, "2024-01-10")
+    repository.git("checkout", "-q", "-b", "work")
+    return repository
+
+
+def change_amount(team: Repository) -> None:
+    team.shop.edit(ORDERS, "customer_id * 10", "customer_id * 20")
+    team.commit({}, "Another amount")
+
+
+def reviewed(team: Repository, **asked: Any) -> Report:
+    out = io.StringIO()
+    machine = replace(of_this_process(), directory=team.root, out=out, log=io.StringIO())
+    review_locally(machine, LocalReview(projects=("project",), form="json", **asked))
+    return Report.model_validate_json(out.getvalue())
+
+
+def prod_plan(team: Repository, expect: str | None = None, **asked: Any) -> ProdPlan:
+    out = io.StringIO()
+    machine = replace(of_this_process(), directory=team.root, out=out, log=io.StringIO())
+    options = {"reviewed": None, "forward_only": None, "allow_destructive": (), **asked}
+    code = prod_plan_locally(
+        machine,
+        projects=("project",),
+        gateway=None,
+        expect=expect,
+        python_path=(),
+        worker_env="",
+        timeout_minutes=5,
+        form="json",
+        **options,
+    )
+    assert code == 0
+    return ProdPlan.model_validate_json(out.getvalue())
+
+
+def by_sqlmesh(team: Repository, environment: str, at: str) -> None:
+    """What a person's own `sqlmesh plan` does."""
+    set_console(NoopConsole())
+    context = Context(paths=[str(team.shop.project)])
+    try:
+        builder = context.plan_builder(environment, skip_tests=True, execution_time=at)
+        context.apply(builder.build())
+    finally:
+        context.close()
+
+
+def test_prod_plan__is_the_one_that_the_review_showed(team: Repository) -> None:
+    change_amount(team)
+    shown = reviewed(team, environment="pr_7").prod_plan
+    assert shown is not None
+    assert shown.plan_id is not None
+    before = team.shop.state.read_bytes()
+
+    again = prod_plan(team, expect=shown.plan_id)
+
+    assert again.plan_id == shown.plan_id
+    assert prod_plan(team, expect=shown.plan_id[:12]).changes == again.changes > 1
+    assert team.shop.state.read_bytes() == before
+
+
+def test_prod_plan__stays_the_same_while_prod_runs_on_and_the_environment_is_built(
+    team: Repository,
+) -> None:
+    change_amount(team)
+    shown = reviewed(team, environment="pr_7").prod_plan
+    assert shown is not None
+    by_sqlmesh(team, "pr_7", "2024-01-10")
+    run_prod(team.shop, "2024-01-12")
+
+    assert prod_plan(team, expect=shown.plan_id).plan_id == shown.plan_id
+
+
+def drops_a_model(team: Repository) -> None:
+    (team.shop.project / "models/top_customers.sql").unlink()
+
+
+def adds_a_model(team: Repository) -> None:
+    team.shop.write("models/new.sql", "MODEL (name shop.new, kind FULL); SELECT 1 AS one")
+
+
+def writes_metadata(team: Repository) -> None:
+    team.shop.edit(REVENUE, "MODEL (", "MODEL (\n  description 'Money',")
+
+
+def changes_a_reader(team: Repository) -> None:
+    text = (team.shop.project / REVENUE).read_text("utf-8")
+    team.shop.write(REVENUE, text.replace("SELECT\n", "SELECT\n  1 AS more,\n", 1))
+
+
+def adds_a_statement(team: Repository) -> None:
+    config = (team.shop.project / "config.yaml").read_text("utf-8")
+    team.shop.write("config.yaml", f"{config}before_all: [SELECT 1]\n")
+
+
+@pytest.mark.parametrize(
+    "also",
+    [drops_a_model, adds_a_model, writes_metadata, changes_a_reader, adds_a_statement],
+    ids=lambda function: function.__name__,
+)
+def test_expect__refuses_whatever_else_came_in(
+    team: Repository, also: Callable[[Repository], None]
+) -> None:
+    change_amount(team)
+    shown = reviewed(team).prod_plan
+    assert shown is not None
+    also(team)
+
+    with pytest.raises(Refused, match=r"The plan for prod is `\w{12}`, and the reviewed") as caught:
+        prod_plan(team, expect=shown.plan_id)
+
+    assert (caught.value.exit_code, caught.value.reason_code) == (3, "plan_changed")
+
+
+def test_expect__refuses_what_was_deployed_already(team: Repository) -> None:
+    change_amount(team)
+    shown = reviewed(team).prod_plan
+    assert shown is not None
+    by_sqlmesh(team, "prod", "2024-01-10")
+
+    with pytest.raises(Refused, match="The plan for prod changes nothing, and the reviewed one is"):
+        prod_plan(team, expect=shown.plan_id)
+
+
+def test_expect__none_is_for_a_merge_that_changes_nothing(team: Repository) -> None:
+    assert prod_plan(team, expect="none").plan_id is None
+    change_amount(team)
+    with pytest.raises(Refused, match="and the review showed no change"):
+        prod_plan(team, expect="none")
+
+
+def kept(team: Repository, report: Report) -> str:
+    """The report as the review's artifact holds it."""
+    (team.root / "report.json").write_text(report.to_json(), "utf-8")
+    return "report.json"
+
+
+def test_reviewed__takes_the_plan_from_the_report(team: Repository) -> None:
+    unchanged = kept(team, reviewed(team))
+    assert prod_plan(team, reviewed=unchanged).changes == 0
+    change_amount(team)
+    with pytest.raises(Refused, match="and the review showed no change"):
+        prod_plan(team, reviewed=unchanged)
+    assert prod_plan(team, reviewed=kept(team, reviewed(team))).changes > 1
+
+
+def test_reviewed__needs_a_report_that_shows_a_plan_of_prod(team: Repository) -> None:
+    change_amount(team)
+    of_a_fork = kept(team, reviewed(team, baseline="base-branch", base_ref="main"))
+    for name, code in ((of_a_fork, "no_reviewed_plan"), ("gone.json", "bad_input")):
+        with pytest.raises(BadInput) as caught:
+            prod_plan(team, reviewed=name)
+        assert caught.value.reason_code == code
+    with pytest.raises(BadInput, match="both say which plan"):
+        prod_plan(team, expect="none", reviewed=of_a_fork)
+
+
+def test_options__that_were_reviewed_are_needed_again(team: Repository) -> None:
+    change_amount(team)
+    plain = prod_plan(team)
+    forward = prod_plan(team, forward_only=True)
+    assert forward.plan_id != plain.plan_id
+    assert prod_plan(team, expect=forward.plan_id, forward_only=True) == forward
+
+
+def test_prod_plan__that_the_command_line_would_not_make__is_bad_input(team: Repository) -> None:
+    """Changes are categorized by `cicd_bot:` in a review, and by `plan:` in `sqlmesh plan`."""
+    change_amount(team)
+    config = (team.shop.project / "config.yaml").read_text("utf-8")
+    own = "cicd_bot:\n  type: github\n  auto_categorize_changes: {sql: full}\n"
+    team.shop.write("config.yaml", config + own)
+
+    with pytest.raises(BadInput, match=r"`cicd_bot\.auto_categorize_changes` is not read by") as e:
+        prod_plan(team)
+
+    assert "plan.auto_categorize_changes" in str(e.value.hint)
+    team.shop.write("config.yaml", f"{config}plan:\n  auto_categorize_changes: {{sql: full}}\n")
+    assert prod_plan(team).plan_id
+
+
+def test_prod_plan__of_a_project_that_does_not_load__is_no_plan(team: Repository) -> None:
+    team.shop.edit(ORDERS, "FROM", "FRO M")
+    with pytest.raises(BotError) as caught:
+        prod_plan(team, expect="none")
+    assert caught.value.exit_code == 1
+
+
+def test_review__against_the_base_branch__shows_no_plan_that_could_be_expected(
+    team: Repository,
+) -> None:
+    change_amount(team)
+    shown = reviewed(team, baseline="base-branch", base_ref="main").prod_plan
+    assert shown is not None
+    assert shown.changes
+    assert shown.plan_id is None
+
+
+def test_command__prints_the_plan_and_exits_3_for_another(team: Repository) -> None:
+    change_amount(team)
+
+    def ran(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "ci_bot", "prod-plan", "project", *more],
+            cwd=team.root,
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    shown = ran("--expect", "0123456789ab")
+    assert shown.returncode == 3
+    assert "Prod's plan" in shown.stdout
+    assert "shop.orders" in shown.stdout
+    assert "the reviewed one is `0123456789ab`" in shown.stderr
+    assert json.loads(ran("--format", "json").stdout)["plan_id"][:12] in shown.stdout
+    wrong = ran("--expect", "main")
+    assert wrong.returncode == 2
+    assert "hexadecimal" in wrong.stderr
