@@ -29,8 +29,12 @@ PAGES = [
     "SECURITY.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "RELEASING.md",
     "docs/architecture.md",
     "docs/bundled-bot.md",
+    "docs/installation.md",
+    "docs/state.md",
+    "docs/where-spark-runs.md",
     "tests/README.md",
     "tests/corpus/README.md",
 ]

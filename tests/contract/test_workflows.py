@@ -313,7 +313,7 @@ def test_release__attests_and_names_the_digest() -> None:
     assert build["with"]["sbom"] is True
     (attest,) = uses(workflow, "actions/attest")
     assert attest["with"]["subject-digest"] == "${{ steps.build.outputs.digest }}"
-    assert "@sha256:[0-9a-f]{64}" in workflow["jobs"]["tag"]["steps"][-1]["run"]
+    assert 'release.py pin "$IMAGE"' in workflow["jobs"]["tag"]["steps"][-1]["run"]
 
 
 def test_ci__runs_every_group_of_tests_once_and_the_quick_ones_first() -> None:

@@ -10,6 +10,8 @@ from ci_bot.contracts.documents.plan import Window
 from ci_bot.contracts.documents.plan_identity import (
     PlanFlags,
     PlanIdentity,
+    ProdIdentity,
+    ProdSnapshot,
     RestatedRange,
     StatementIdentity,
     TargetSnapshot,
@@ -188,3 +190,42 @@ def test_difference__calls_models_as_reports_do(models: list[str], called: list[
     found = difference(empty, IDENTITY.model_copy(update={"snapshots": snapshots}))
 
     assert found.snapshots_added == called
+
+
+# --- prod's plan ----------------------------------------------------------------------------------
+
+PROD = ProdIdentity(
+    snapshots=[
+        ProdSnapshot(model="a", fingerprint="1-2-3-4", category="breaking", forward_only=False),
+        ProdSnapshot(model="b", fingerprint="5-6-7-8", category="metadata", forward_only=False),
+    ],
+    removed=["c", "d"],
+    statements=[StatementIdentity(before_all=["SELECT 1"], after_all=[], python_env_sha256="0")],
+)
+OTHERS_OF_A_SNAPSHOT = {
+    "model": "z",
+    "fingerprint": "1-2-3-5",
+    "category": "non_breaking",
+    "forward_only": True,
+}
+
+
+@pytest.mark.parametrize("field", ProdSnapshot.model_fields)
+def test_prod__every_field_of_a_model_changes_the_id(field: str) -> None:
+    first, *rest = PROD.snapshots
+    other = first.model_copy(update={field: OTHERS_OF_A_SNAPSHOT[field]})
+    changed = PROD.model_copy(update={"snapshots": [other, *rest]})
+    assert changed.plan_id() != PROD.plan_id()
+
+
+@pytest.mark.parametrize("field", ProdIdentity.model_fields)
+def test_prod__every_part_changes_the_id(field: str) -> None:
+    fewer = PROD.model_copy(update={field: getattr(PROD, field)[1:]})
+    assert fewer.plan_id() != PROD.plan_id()
+
+
+def test_prod__the_order_in_which_things_are_found_does_not() -> None:
+    turned = PROD.model_copy(
+        update={"snapshots": PROD.snapshots[::-1], "removed": PROD.removed[::-1]}
+    )
+    assert turned.plan_id() == PROD.plan_id()

@@ -1,0 +1,81 @@
+"""What a release asks before and after its image is built; standard library only.
+
+    python .ci/release.py check v1.2.3     this checkout can be released under that version
+    python .ci/release.py pin IMAGE        action.yml names the image by its digest
+
+The exit code is 0, or 2 with one line for each problem, as GitHub's annotations.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+VERSION = re.compile(r"v(\d+\.\d+\.\d+)")
+IMAGE = re.compile(r"[a-z0-9.:/_-]+@sha256:[0-9a-f]{64}")
+# GitHub checks it where an action is published, when the tag is made already.
+MARKETPLACE_DESCRIPTION = 125
+
+
+def problems(root: Path, version: str) -> Iterator[str]:
+    """Why this checkout is no release of that version, a sentence each."""
+    match = VERSION.fullmatch(version)
+    if match is None:
+        yield f"`{version}` is no version such as v1.2.3."
+        return
+    number = match[1]
+    written = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    if written != number:
+        yield f"pyproject.toml says version {written}, and the release is {number}."
+    changes = (root / "CHANGELOG.md").read_text("utf-8")
+    if not re.search(rf"^## \[{re.escape(number)}\] - \d{{4}}-\d\d-\d\d$", changes, re.M):
+        yield f"CHANGELOG.md has no heading `## [{number}] - <date>`."
+    waiting = re.search(r"^## \[Unreleased\]$(.*?)(?=^## |\Z)", changes, re.M | re.S)
+    if waiting and waiting[1].strip():
+        yield "CHANGELOG.md still has entries under `## [Unreleased]`."
+    action = (root / "action.yml").read_text("utf-8")
+    described = re.search(r"^description: >-\n((?:  .+\n)+)", action, re.M)
+    length = len(" ".join(described[1].split())) if described else 0
+    if not 0 < length <= MARKETPLACE_DESCRIPTION:
+        yield (
+            f"The description in action.yml has {length} characters; the Marketplace takes 1 to "
+            f"{MARKETPLACE_DESCRIPTION}."
+        )
+    if action.count("\n  image: Dockerfile\n") != 1:
+        yield "action.yml does not name the Dockerfile once, so no image can be named instead."
+
+
+def pinned(action: str, image: str) -> str:
+    """action.yml with the published image.
+
+    Raises:
+        ValueError: the image has no digest.
+    """
+    if not IMAGE.fullmatch(image):
+        raise ValueError(f"The image has no digest to name: {image}")
+    return action.replace("\n  image: Dockerfile\n", f"\n  image: docker://{image}\n")
+
+
+def main(root: Path, words: list[str]) -> int:
+    match words:
+        case ["check", version]:
+            found = list(problems(root, version))
+        case ["pin", image]:
+            path = root / "action.yml"
+            try:
+                path.write_text(pinned(path.read_text("utf-8"), image), encoding="utf-8")
+                found = []
+            except ValueError as error:
+                found = [str(error)]
+        case _:
+            found = ["release.py takes `check VERSION` or `pin IMAGE`."]
+    for problem in found:
+        sys.stdout.write(f"::error::{problem}\n")
+    return 2 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path.cwd(), sys.argv[1:]))

@@ -1,0 +1,172 @@
+"""What a release checks before it builds anything, and that its workflow stops where a check fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.contract.test_workflows import ROOT, load
+
+WORKFLOW = load(ROOT / ".github" / "workflows" / "release.yml")
+DIGEST = "sha256:" + "0a" * 32
+
+
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+RELEASE = script()
+CHANGELOG = "# Changes\n\n## [Unreleased]\n\n## [1.2.3] - 2026-11-23\n\n- First.\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What can be released as v1.2.3."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text("utf-8"))
+    return tmp_path
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_check__finds_nothing_where_all_agree(checkout: Path) -> None:
+    assert list(RELEASE.problems(checkout, "v1.2.3")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("pyproject.toml", "1.2.3", "1.2.2", "pyproject.toml says version 1.2.2"),
+        ("CHANGELOG.md", "2026-11-23", "unreleased", "has no heading `## [1.2.3] - <date>`"),
+        ("CHANGELOG.md", "[Unreleased]\n", "[Unreleased]\n\n- New.\n", "still has entries"),
+        ("action.yml", "Reviews SQLMesh plans", "Reviews " * 9 + "plans", "the Marketplace takes"),
+        ("action.yml", "image: Dockerfile", "image: docker://x", "does not name the Dockerfile"),
+    ],
+)
+def test_check__tells_what_does_not_agree(
+    checkout: Path, file: str, old: str, new: str, told: str
+) -> None:
+    replace(checkout / file, old, new)
+    (problem,) = RELEASE.problems(checkout, "v1.2.3")
+    assert told in problem
+
+
+@pytest.mark.parametrize("version", ["1.2.3", "v1.2", "v1.2.3-rc1", "v1.2.3; true"])
+def test_check__takes_plain_versions_only(checkout: Path, version: str) -> None:
+    (problem,) = RELEASE.problems(checkout, version)
+    assert "is no version such as v1.2.3" in problem
+
+
+def test_check__this_action_fits_the_marketplace(checkout: Path) -> None:
+    """The description is checked on the tag, so no later commit repairs a release."""
+    assert not [each for each in RELEASE.problems(checkout, "v1.2.3") if "Marketplace" in each]
+    action = load(ROOT / "action.yml")
+    assert set(action["branding"]) == {"icon", "color"}
+    assert len(action["description"]) <= RELEASE.MARKETPLACE_DESCRIPTION
+
+
+def test_pin__changes_one_line_and_takes_an_image_with_its_digest_only() -> None:
+    before = (ROOT / "action.yml").read_text("utf-8")
+    image = f"ghcr.io/octo/shop@{DIGEST}"
+    after = RELEASE.pinned(before, image)
+    different = [
+        (old, new)
+        for old, new in zip(before.splitlines(), after.splitlines(), strict=True)
+        if old != new
+    ]
+    assert different == [("  image: Dockerfile", f"  image: docker://{image}")]
+    for wrong in (
+        "ghcr.io/octo/shop:v1.2.3",
+        f"ghcr.io/Octo/shop@{DIGEST}\n",
+        "",
+        f"x@{DIGEST[:-1]}",
+    ):
+        with pytest.raises(ValueError, match="no digest to name"):
+            RELEASE.pinned(before, wrong)
+
+
+def first_script(job: str) -> str:
+    return str(next(s["run"] for s in WORKFLOW["jobs"][job]["steps"] if "run" in s))
+
+
+def run_check(checkout: Path, *, tag: bool, ref: str = "refs/heads/main") -> Any:
+    """The first job's script, with a `gh` that knows the tag, or none."""
+    programs = checkout / "programs"
+    programs.mkdir()
+    (programs / "gh").write_text(f"#!/bin/sh\nexit {0 if tag else 1}\n")
+    (programs / "gh").chmod(0o755)
+    (checkout / ".ci").mkdir()
+    (checkout / ".ci" / "release.py").write_text((ROOT / ".ci" / "release.py").read_text("utf-8"))
+    return subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", first_script("check")],
+        cwd=checkout,
+        env={
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "GITHUB_REF": ref,
+            "GITHUB_REPOSITORY": "Octo/Shop",
+            "GITHUB_OUTPUT": str(checkout / "output"),
+            "VERSION": "v1.2.3",
+            "REGISTRY": "ghcr.io",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_workflow__names_the_image_in_small_letters(checkout: Path) -> None:
+    assert run_check(checkout, tag=False).returncode == 0
+    assert (checkout / "output").read_text() == "image=ghcr.io/octo/shop\n"
+
+
+def test_workflow__stops_at_a_tag_that_exists_before_anything_is_built(checkout: Path) -> None:
+    done = run_check(checkout, tag=True)
+    assert (done.returncode, "The tag v1.2.3 exists already" in done.stdout) == (2, True)
+    assert WORKFLOW["jobs"]["image"]["needs"] == "check"
+
+
+def test_workflow__from_a_branch_fails_instead_of_being_skipped(checkout: Path) -> None:
+    assert run_check(checkout, tag=False, ref="refs/heads/work").returncode == 2
+    assert all("if" not in job for job in WORKFLOW["jobs"].values())
+
+
+def test_workflow__stops_where_the_checkout_is_no_release(checkout: Path) -> None:
+    replace(checkout / "pyproject.toml", "1.2.3", "1.2.2")
+    assert run_check(checkout, tag=False).returncode == 2
+    assert not (checkout / "output").exists()
+
+
+def test_workflow__tries_the_pushed_image_without_a_login_before_it_tags() -> None:
+    tag = WORKFLOW["jobs"]["tag"]
+    scripts = [step["run"] for step in tag["steps"] if "run" in step]
+    tried = next(i for i, text in enumerate(scripts) if ".ci/try_image.sh" in text)
+    tagged = next(i for i, text in enumerate(scripts) if "refs/tags" in text)
+    assert tried < tagged
+    assert not [step for step in tag["steps"] if "login" in step.get("uses", "")]
+    assert "packages" not in tag["permissions"]
+
+
+def test_workflow__labels_the_image_with_where_it_comes_from() -> None:
+    build = next(
+        step for step in WORKFLOW["jobs"]["image"]["steps"] if "build-push" in step.get("uses", "")
+    )
+    labels = dict(line.split("=", 1) for line in build["with"]["labels"].splitlines())
+    prefix = "org.opencontainers.image."
+    assert set(labels) == {prefix + name for name in ("source", "version", "revision")}
