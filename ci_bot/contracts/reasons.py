@@ -66,6 +66,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "sqlmesh_version": "this release does not work with that version of SQLMesh",
     "state_locked": "another process holds the state's file",
     "state_unreachable": "the state database does not answer",
+    "state_untried": "nobody has tried leases on this kind of state database",
     "state_version": "the state is of another version of SQLMesh",
     "stop_requested": "a cleanup asked this apply to stop",
     "suffix_target": "environments that are catalogs cannot be removed on Spark",

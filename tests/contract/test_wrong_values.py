@@ -86,6 +86,12 @@ OPTIONS = {
     "--output": PATH,
     "--keep": PATH,
     "--plan-id": {"": "must be 8 to 64 hexadecimal digits", **PLAN_ID},
+    "--expect": {
+        "": "must be 8 to 64 hexadecimal digits",
+        "None": "must be 8 to 64 hexadecimal digits",
+        **PLAN_ID,
+    },
+    "--reviewed": PATH,
     "--restate-model": TEXT,
     "--select-model": TEXT,
     "--allow-destructive": TEXT,
@@ -106,6 +112,7 @@ OPTIONS = {
 OF_A_COMMAND = {
     ("doctor", "--format"): words("terminal", "json"),
     ("estimate", "--format"): words("terminal", "json"),
+    ("prod-plan", "--format"): words("terminal", "json"),
     ("review", "--format"): words("terminal", "markdown", "json"),
     ("apply", "--format"): words("terminal", "markdown", "json"),
     ("cleanup", "--format"): words("terminal", "markdown", "json"),
@@ -114,7 +121,10 @@ ARGUMENTS = {
     ("explain", "rule"): TEXT,
     **{
         (command, "path"): PATH
-        for command in ("review", "estimate", "apply", "cleanup", "sweep", "doctor", "learn")
+        for command in (
+            *("review", "estimate", "apply", "prod-plan", "cleanup", "sweep", "doctor"),
+            "learn",
+        )
     },
     ("schema", "document"): words("report", "apply", "cleanup"),
 }

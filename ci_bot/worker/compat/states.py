@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlglot import exp
 from sqlmesh.core import constants as c
 from sqlmesh.core.config import Config, DuckDBConnectionConfig
-from sqlmesh.core.config.connection import ConnectionConfig
+from sqlmesh.core.config.connection import ConnectionConfig, PostgresConnectionConfig
 from sqlmesh.core.context import Context
 from sqlmesh.core.engine_adapter import EngineAdapter
 from sqlmesh.core.snapshot import (
@@ -80,6 +80,27 @@ def new_state_sync(context: Context) -> StateSync:
     """The project's state, without the check and the migration that `Context.state_sync` makes."""
     state: StateSync = context._scheduler.create_state_sync(context)
     return state
+
+
+def read_only_transactions() -> None:
+    """Makes every transaction on a PostgreSQL server read-only, from the next connection on.
+
+    For a server behind a pooler, where a session's settings would be the next client's, too.
+    (`PostgresConnectionConfig._connection_factory`)
+    """
+    connect = vars(PostgresConnectionConfig)["_connection_factory"].fget
+
+    def factory(config: PostgresConnectionConfig) -> Callable[..., Any]:
+        def read_only(*args: Any, **options: Any) -> Any:
+            connection = connect(config)(*args, **options)
+            # Without autocommit psycopg2 sends it with each BEGIN, and nothing stays behind.
+            connection.set_session(readonly=True)
+            return connection
+
+        return read_only
+
+    configuration: Any = PostgresConnectionConfig
+    configuration._connection_factory = property(factory)
 
 
 def give_state(context: Context, state: StateSync) -> None:

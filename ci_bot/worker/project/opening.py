@@ -105,11 +105,9 @@ def open_state(
         state: StateSync
         if isinstance(connection, DuckDBConnectionConfig) and not write:
             state = compat.state_sync_on(compat.open_duckdb_read_only(connection), context)
+            compat.state_adapter_of(state).fetchone("SELECT 1")
         else:
-            state = compat.new_state_sync(context)
-        # SQLMesh takes every error of "is there a versions table?" for a no, and a state that is
-        # locked or out of reach would look empty. So the connection is tried first.
-        compat.state_adapter_of(state).fetchone("SELECT 1")
+            state = _connected(context)
         versions = state.get_versions(validate=False)
     except ConfigError as error:
         raise bad_configuration(error, place) from error
@@ -129,6 +127,27 @@ def open_state(
             versions.sqlmesh_version, facts.schema_version, installed=sqlmesh.__version__
         ) from error
     return state, facts
+
+
+def _connected(context: Context) -> StateSync:
+    """The state on a server that answers.
+
+    SQLMesh takes every error of "is there a versions table?" for a no, and a state that is locked
+    or out of reach would look empty. So the connection is tried first.
+    """
+    try:
+        state = compat.new_state_sync(context)
+        compat.state_adapter_of(state).fetchone("SELECT 1")
+    except Exception as error:
+        options = os.environ.get("PGOPTIONS", "")
+        if PG_READ_ONLY not in options or "unsupported startup parameter" not in str(error):
+            raise
+        # A pooler (PgBouncer) passes no options on: each transaction says it by itself then.
+        os.environ["PGOPTIONS"] = options.replace(PG_READ_ONLY, "").strip()
+        compat.read_only_transactions()
+        state = compat.new_state_sync(context)
+        compat.state_adapter_of(state).fetchone("SELECT 1")
+    return state
 
 
 def read_only_environment() -> None:

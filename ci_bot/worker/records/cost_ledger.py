@@ -183,6 +183,6 @@ class CostLedger:
         self._adapter.insert_append(
             table.table,
             pd.DataFrame(rows),
-            target_columns_to_types=dict(table.columns),
+            target_columns_to_types=table.types_on(self._adapter.dialect),
             track_rows_processed=False,
         )

@@ -25,9 +25,16 @@ from typing import Any, Literal
 from sqlmesh.core.config import DuckDBConnectionConfig
 
 from ci_bot.contracts.messages import Owner
-from ci_bot.errors import Incomplete
+from ci_bot.errors import BadInput, Incomplete
 from ci_bot.worker import compat
-from ci_bot.worker.records.lease_rows import RECLAIM, Held, HeldByAnother, Holder, LeaseRows
+from ci_bot.worker.records.lease_rows import (
+    RECLAIM,
+    TRIED,
+    Held,
+    HeldByAnother,
+    Holder,
+    LeaseRows,
+)
 
 LeaseReason = Literal["lease_lost", "stop_requested"]
 Say = Callable[[str, str, int | None, int | None], None]
@@ -89,10 +96,22 @@ class Leases:
 
     @classmethod
     def of(cls, context: Any, **options: Any) -> Leases:
-        """The leases beside the state of `context`; nothing is connected yet."""
+        """The leases beside the state of `context`; nothing is connected yet.
+
+        Raises:
+            BadInput: nobody has tried whether they keep two runs apart on such a database.
+        """
         connection = compat.state_connection(context.config, context.gateway)
         if isinstance(connection, DuckDBConnectionConfig):
             return cls(None, **options)
+        if connection.DIALECT not in TRIED:
+            raise BadInput(
+                f"The state is on a database of the type `{connection.type_}`, where nobody has "
+                "tried yet whether two runs are kept apart. Nothing was touched.",
+                hint="An apply or a cleanup needs the state on PostgreSQL, MariaDB, MySQL or "
+                "DuckDB.",
+                reason_code="state_untried",
+            )
         # More than one task makes it one connection per thread: taker, heartbeat, last words.
         return cls(connection.create_engine_adapter(concurrent_tasks=2), **options)
 

@@ -33,8 +33,9 @@ _MS = 1_000
 _NOW = {
     "postgres": "CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000 AS BIGINT)",
     "mysql": "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
-    "tsql": "DATEDIFF_BIG(MILLISECOND, '1970-01-01', SYSUTCDATETIME())",
 }
+# The dialects of the databases on which these leases were tried.
+TRIED = frozenset(_NOW)
 
 
 class Taken(Protocol):

@@ -151,7 +151,7 @@ class Ledger:
                         }
                     ]
                 ),
-                target_columns_to_types=dict(ENVIRONMENTS.columns),
+                target_columns_to_types=ENVIRONMENTS.types_on(self._adapter.dialect),
                 track_rows_processed=False,
             )
 
@@ -199,7 +199,7 @@ class Ledger:
             self._adapter.insert_append(
                 ACCEPTANCES.table,
                 pd.DataFrame([row]),
-                target_columns_to_types=dict(ACCEPTANCES.columns),
+                target_columns_to_types=ACCEPTANCES.types_on(self._adapter.dialect),
                 track_rows_processed=False,
             )
 

@@ -7,11 +7,11 @@ another branch may still run that version on the same state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
+from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 import ci_bot
 from ci_bot.errors import BadInput
@@ -26,24 +26,38 @@ KEEP_DAYS = 180
 # their estimates, and what prod's own runs have cost.
 LEDGER_VERSION = 2
 
-_TEXT = exp.DataType.build("text")
-
 
 @dataclass(frozen=True)
 class LedgerTable:
-    """A table of the ledger: its name, and its columns with their types."""
+    """A table of the ledger: its name, and its columns, which are texts unless they are numbers."""
 
     name: str
-    columns: Mapping[str, exp.DataType]
+    columns: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
 
     @property
     def table(self) -> exp.Table:
         return exp.table_(self.name, db=SCHEMA)
 
+    def types_on(self, dialect: str) -> dict[str, exp.DataType]:
+        """The columns with their types on a database.
+
+        MySQL takes no text without a length as a key, and its TEXT ends at 64 KiB, which a document
+        of a large environment is longer than.
+        """
+        bounded, endless = index_text_type(dialect), blob_text_type(dialect)
+        return {
+            name: exp.DataType.build(
+                "int" if name in self.numbers else bounded if name in (self.key or ()) else endless,
+                dialect=dialect,
+            )
+            for name in self.columns
+        }
+
 
 def _documents(name: str, *columns: str, key: tuple[str, ...] | None = None) -> LedgerTable:
-    return LedgerTable(name, dict.fromkeys((*columns, "document"), _TEXT), key)
+    return LedgerTable(name, (*columns, "document"), key=key)
 
 
 ENVIRONMENTS = _documents("_environments", "name", "owner", "phase", key=("name",))
@@ -51,10 +65,7 @@ RUNS = _documents("_runs", "model", "at")
 ACCEPTANCES = _documents("_acceptances", "about", "item", "at")
 APPLIES = _documents("_applies", "environment", "at")
 PROD_RUNS = _documents("_prod_runs", "source", "table_name", "at")
-VERSIONS = LedgerTable(
-    "_ledger_versions",
-    {"version": exp.DataType.build("int"), "written_by": _TEXT, "at": _TEXT},
-)
+VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numbers=("version",))
 TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, APPLIES, PROD_RUNS, VERSIONS)
 
 
@@ -93,7 +104,7 @@ class LedgerTables:
             self._adapter.create_schema(SCHEMA)
         for table in missing:
             self._adapter.create_state_table(
-                table.table, dict(table.columns), primary_key=table.key
+                table.table, table.types_on(self._adapter.dialect), primary_key=table.key
             )
         if self._newest_version()[0] < LEDGER_VERSION:
             self._stamp()
@@ -131,7 +142,7 @@ class LedgerTables:
                     }
                 ]
             ),
-            target_columns_to_types=dict(VERSIONS.columns),
+            target_columns_to_types=VERSIONS.types_on(self._adapter.dialect),
             track_rows_processed=False,
         )
 
