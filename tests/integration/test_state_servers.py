@@ -15,6 +15,7 @@ from sqlmesh.core.config.connection import MSSQLConnectionConfig, MySQLConnectio
 from ci_bot.errors import BadInput
 from ci_bot.worker.records.lease import Leases
 from ci_bot.worker.records.lease_rows import HeldByAnother, Holder
+from ci_bot.worker.records.ledger_schema import TABLES, LedgerTable
 from tests import databases
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_postgres_state import DUCKDB, own_database, server
@@ -183,6 +184,15 @@ def test_life__with_state_on_mariadb(maria: str, tmp_path: Path, java: None) -> 
     assert removed.result == "removed"
     assert removed.state_record_removed
     assert removed.tables_reclaimed
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_ledger__on_mysql_a_key_has_a_length_and_a_document_none(table: LedgerTable) -> None:
+    types = {name: kind.sql("mysql") for name, kind in table.types_on("mysql").items()}
+    assert {types[name] for name in table.key or ()} <= {"VARCHAR(250)"}
+    assert {types[name] for name in table.numbers} <= {"INT"}
+    rest = types.keys() - {*(table.key or ()), *table.numbers}
+    assert {types[name] for name in rest} == {"LONGTEXT"}
 
 
 # --- never tried ----------------------------------------------------------------------------------
