@@ -6,6 +6,7 @@ against the installed version, so that an upgrade that moves an internal fails t
 
 from __future__ import annotations
 
+from ci_bot.worker.compat.as_in_prod import as_in_prod
 from ci_bot.worker.compat.configuration import (
     analytics_off,
     default_catalog,
@@ -101,6 +102,7 @@ __all__ = [
     "StoredSnapshot",
     "analytics_off",
     "as_if_in",
+    "as_in_prod",
     "configured_catalog",
     "count_snapshots",
     "default_catalog",

@@ -215,7 +215,8 @@ def open_project(
             compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
         compat.give_state(context, state)
-    load(context, clock.phase("load"), place.repository)
+    with compat.as_in_prod(context):
+        load(context, clock.phase("load"), place.repository)
     return OpenProject(context, baseline, facts, clock, starts)
 
 

@@ -1,0 +1,267 @@
+"""What prod's state says of unchanged models gives the plan that working everything out gives."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlmesh.core.context import Context
+from sqlmesh.utils.date import to_timestamp
+
+from ci_bot.worker import compat
+from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project import baseline
+from ci_bot.worker.project.directories import ProjectPlace
+from tests.corpus.labelled import read_cases
+from tests.projects import Shop
+from tests.projects.duck import write_duck_shop
+from tests.security.forked import forked
+
+UNTIL = "2024-01-05"
+CASES = read_cases(Path(__file__).parent.parent / "corpus")
+EVERY = 25
+
+MORE = {
+    "models/wide.sql": "MODEL (name shop.wide, kind FULL);\n\nSELECT o.*, 1 AS one "
+    "FROM shop.orders AS o /* all of them */",
+    "models/named.sql": "MODEL (name shop.named, kind VIEW);\n\nWITH W AS (SELECT * FROM shop.wide)"
+    "\nSELECT w.order_id, /* how much */ w.amount, w.one AS One -- the first\nFROM w",
+    "models/fixed.sql": "MODEL (name shop.fixed, kind FULL, columns (a INT, b TEXT));\n\n"
+    "SELECT n.order_id AS a, CAST(n.amount AS TEXT) AS b FROM shop.named AS n "
+    "LEFT JOIN elsewhere.table_ AS t ON t.a = n.order_id",
+    "models/coded.sql": "MODEL (name shop.coded, kind FULL);\n\n"
+    "SELECT @from_file() AS told, f.a FROM shop.fixed AS f",
+    "models/valued.sql": "MODEL (name shop.valued, kind FULL);\n\n"
+    "SELECT c.told, c.a + @VAR('much') AS more, @execution_ds AS at_ FROM shop.coded AS c",
+    "models/templated.sql": "MODEL (name shop.templated, kind FULL);\n\nJINJA_QUERY_BEGIN;\n"
+    "SELECT v.told, v.more, {{ var('much') }} AS much FROM shop.valued AS v\nJINJA_END;",
+    "models/last.sql": "MODEL (name shop.last, kind FULL, grain told, tags (a));\n\n"
+    "SELECT t.*, w.one FROM shop.templated AS t CROSS JOIN shop.wide AS w",
+    "models/coded.py": "from sqlmesh import model\n\n\n@model('shop.python', columns={'a': 'int'}, "
+    "depends_on=['shop.fixed'])\ndef execute(context, start, end, execution_time, **kwargs):\n"
+    "    return None\n",
+    "models/after_python.sql": "MODEL (name shop.after_python, kind FULL);\n\n"
+    "SELECT p.*, e.x FROM shop.python AS p CROSS JOIN outside.given AS e",
+    "external_models.yaml": "- name: outside.given\n  columns:\n    x: int\n    y: text\n",
+    "macros/from_file.py": "from pathlib import Path\nfrom sqlmesh import macro\n\n\n@macro()\n"
+    "def from_file(evaluator):\n"
+    "    return (Path(__file__).parent.parent / 'told.txt').read_text().strip()\n",
+    "told.txt": "CAST(1 AS INT)",
+}
+EDITS: dict[str, tuple[str, str, str]] = {
+    "type": ("models/orders.sql", "* 10 AS INT", "* 10 AS BIGINT"),
+    "same columns": ("models/orders.sql", "* 10 AS INT", "* 11 AS INT"),
+    "more columns": ("models/orders.sql", "AS amount", "AS amount,\n  2 AS two"),
+    "star's own": ("models/wide.sql", "1 AS one", "'1' AS one"),
+    "comment of a column": ("models/named.sql", "how much", "how many"),
+    "comment": ("models/wide.sql", "all of them", "some of them"),
+    "external": ("external_models.yaml", "x: int", "x: bigint"),
+    "unused external": ("external_models.yaml", "y: text", "y: int"),
+    "seed": ("seeds/customers.csv", "3,Alan", "4,Alan"),
+    "file that a macro reads": ("told.txt", "INT", "TEXT"),
+    "macro": ("macros/from_file.py", ".strip()", ".strip() + ' + 1'"),
+    "variable": ("config.yaml", "much: 1", "much: 1.5"),
+    "grain": ("models/last.sql", "grain told", "grain one"),
+    "tags": ("models/fixed.sql", "kind FULL", "kind FULL, tags (b)"),
+    "columns said": ("models/fixed.sql", "a INT", "a BIGINT"),
+    "python": ("models/coded.py", "'a': 'int'", "'a': 'text'"),
+    "dialect": ("models/named.sql", "kind VIEW", "kind VIEW, dialect spark"),
+    "one that is gone": ("models/templated.sql", "shop.valued", "gone.valued"),
+    "what a table is": ("models/fixed.sql", "elsewhere.table_", "shop.top_customers"),
+    "a column that is none": ("models/valued.sql", "c.told", "c.untold"),
+    "default": ("config.yaml", "start: 2024-01-01", "start: 2024-01-01\n  cron: '@hourly'"),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    root = tmp_path_factory.mktemp("as_in_prod")
+    shop = write_duck_shop(root)
+    for name, text in MORE.items():
+        shop.write(name, text)
+    config = shop.project / "config.yaml"
+    config.write_text(config.read_text("utf-8") + "\nvariables:\n  much: 1\n", encoding="utf-8")
+    forked(lambda: promoted(shop), root)
+    return shop
+
+
+def opened(shop: Shop, cache: Path, *, load: bool = True) -> Context:
+    configs = compat.read_configs([shop.project])
+    compat.prepare_configs(configs, cache)
+    return Context(paths=[str(shop.project)], config=configs, load=load)
+
+
+def promoted(shop: Shop) -> None:
+    """The project as it stands becomes prod, with nothing built."""
+    context = opened(shop, shop.root / "cache")
+    state = compat.throwaway_state(shop.state, context)
+    compat.give_state(context, state)
+    baseline.promote_as_prod(context, state, to_timestamp(UNTIL))
+    state.close()
+
+
+def told(context: Any) -> Any:
+    """All that a plan says, and what models say of themselves."""
+    try:
+        plan = context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True).build()
+    except Exception as error:
+        return repr(error)
+    snapshots = {
+        snapshot.name: (
+            snapshot.fingerprint.to_identifier(),
+            str(snapshot.change_category),
+            sorted(parent.name for parent in snapshot.parents),
+        )
+        for snapshot in plan.snapshots.values()
+    }
+    models = {
+        model.fqn: (
+            sorted(model.depends_on),
+            model.mapping_schema,
+            {name: kind.sql() for name, kind in (model.columns_to_types or {}).items()},
+            model.column_descriptions,
+            model.render_query().sql() if model.is_sql and model.render_query() else None,
+            sorted(rule.__name__ for rule in model.violated_rules_for_query),
+        )
+        for model in context.models.values()
+    }
+    missing = sorted((str(m.snapshot_id), m.intervals) for m in plan.missing_intervals)
+    diff = plan.context_diff
+    changed = sorted(diff.modified_snapshots), sorted(map(str, diff.added))
+    return snapshots, models, missing, changed, sorted(map(str, diff.removed_snapshots))
+
+
+def loaded_and_told(shop: Shop, cache: Path, *, spared: bool) -> Any:
+    context = opened(shop, cache, load=False)
+    try:
+        with compat.as_in_prod(context) if spared else nullcontext():
+            context.load()
+        return told(context)
+    except Exception as error:
+        return repr(error)
+    finally:
+        context.close()
+
+
+def both_ways(shop: Shop, scratch: Path) -> Any:
+    cache = scratch / "cache"
+    plain = forked(lambda: loaded_and_told(shop, cache, spared=False), scratch)
+    assert forked(lambda: loaded_and_told(shop, cache, spared=True), scratch) == plain
+    return plain
+
+
+def edited(shop: Shop, names: list[str], then: Callable[[], Any]) -> Any:
+    kept = {path: path.read_bytes() for path in {shop.project / EDITS[name][0] for name in names}}
+    try:
+        for name in names:
+            path, old, new = EDITS[name]
+            text = (shop.project / path).read_text("utf-8")
+            assert old in text or len(names) > 1, f"{old} is not in {path}"
+            (shop.project / path).write_text(text.replace(old, new), encoding="utf-8")
+        return then()
+    finally:
+        for file, content in kept.items():
+            file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_plan__is_the_same_after_each_kind_of_edit(shop: Shop, tmp_path: Path, name: str) -> None:
+    assert edited(shop, [name], lambda: both_ways(shop, tmp_path))
+
+
+@pytest.mark.night
+def test_plan__is_the_same_after_edits_by_chance(shop: Shop, tmp_path: Path) -> None:
+    chance = random.Random(15)
+    for _ in range(300):
+        names = chance.sample(sorted(EDITS), chance.randint(2, 4))
+        edited(shop, names, lambda: both_ways(shop, tmp_path))
+
+
+def optimized(shop: Shop, cache: Path) -> set[str]:
+    """The models whose query the load has optimized."""
+    context = opened(shop, cache, load=False)
+    try:
+        with compat.as_in_prod(context):
+            context.load()
+        return {
+            model.name
+            for model in context.models.values()
+            if model.is_sql and model._query_renderer._optimized_cache is not None
+        }
+    finally:
+        context.close()
+
+
+def test_load__optimizes_what_changed_and_what_it_reads(shop: Shop, tmp_path: Path) -> None:
+    def load() -> set[str]:
+        found: set[str] = forked(lambda: optimized(shop, tmp_path / "cache"), tmp_path)
+        return found
+
+    coded = {"shop.coded", "shop.fixed", "shop.templated", "shop.valued"}
+    always = coded | {"shop.named"}
+    assert load() == always, "code, templates, what those read, and a comment at One, which is one"
+    same = edited(shop, ["same columns"], load)
+    assert same - always == {"shop.orders"}, "columns stay, so that no reader is looked at"
+    wider = edited(shop, ["type"], load)
+    assert {"shop.orders", "shop.wide", "shop.named"} <= wider
+
+
+def test_load__trusts_no_state_of_another_version(shop: Shop, tmp_path: Path) -> None:
+    def load() -> set[str]:
+        context = opened(shop, tmp_path / "cache", load=False)
+        adapter = compat.state_adapter(context)
+        adapter.execute("UPDATE sqlmesh._versions SET sqlglot_version = '1.0.0'")
+        context.close()
+        return optimized(shop, tmp_path / "cache")
+
+    kept = shop.state.read_bytes()
+    try:
+        found: set[str] = forked(load, tmp_path)
+    finally:
+        shop.state.write_bytes(kept)
+    assert {"shop.orders", "shop.wide", "shop.named"} <= found
+
+
+def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
+    """What the plan of a labelled change says, worked out whole and as in prod."""
+    os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
+    case.write(folder)
+    place, base = (
+        ProjectPlace(
+            projects=(folder / name,),
+            repository=folder / name,
+            cache_dir=folder / f"cache-{name}",
+            scratch_dir=folder,
+            gateway=None,
+        )
+        for name in ("head", "base")
+    )
+    try:
+        made = baseline.open_on_base(
+            place, base, execution=to_timestamp(UNTIL), clock=Clock(), on_spark_start=lambda: None
+        )
+    except Exception as error:
+        return repr(error), repr(error)
+    context = made.context
+    plain = told(context)
+    compat.forget_cached_snapshots(context)
+    with compat.registries_kept(), compat.as_in_prod(context):
+        context.load()
+    return plain, told(context)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.id, marks=[] if number % EVERY == 0 else [pytest.mark.night])
+        for number, case in enumerate(CASES)
+    ],
+)
+def test_plan__is_the_same_on_labelled_changes(case: Any, tmp_path: Path) -> None:
+    plain, spared = forked(lambda: of_case(case, tmp_path / "case"), tmp_path)
+    assert spared == plain
