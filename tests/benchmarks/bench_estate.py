@@ -2,36 +2,58 @@
 
     python -m tests.benchmarks.bench_estate [MODELS [RUNS]]
 
-Prod is built for real, on DuckDB, so that the state holds every model. One edited model is read by
-nearly half of the others, directly or not, the other one by none. The CLI is timed with a cold cache
-and with a warm one; a review keeps none. Prints wall seconds, their ratios, and the phases of ours.
+The state says of every model that prod has it; no table is built, since neither side looks at one.
+One edited model is read by nearly half of the others, directly or not, the other one by none. The
+CLI is timed with a cold cache and with a warm one; a review keeps none. Prints medians of wall
+seconds and of processor seconds, which a busy machine changes less, their ratios, the most memory
+that a process of ours held, and the phases of the last review. With more than 1,000 models the CLI
+runs only where RUNS is given.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from sqlmesh.core.context import Context
+from sqlmesh.utils.date import to_timestamp
+
+from ci_bot.worker import compat
+from ci_bot.worker.project.baseline import promote_as_prod
 from tests.benchmarks.bench_large import write_models
-from tests.benchmarks.bench_life import ours, theirs, timed
+from tests.benchmarks.bench_life import ROOT, ours, theirs
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
+from tests.security.forked import forked
 
 UNTIL = "2024-01-11"
 _CAST = "CAST(t0.customer_id AS INT) AS c0"
+_POLL_SECONDS = 0.1
 
 
-def built(home: Path, models: int) -> Shop:
-    """The project with prod built, then edited in two places."""
+@dataclass(frozen=True)
+class Run:
+    """Seconds of a command, and the most memory of its first process and of all, in MB."""
+
+    wall: float
+    processor: float
+    first_mb: float
+    most_mb: float
+
+
+def with_prod(home: Path, models: int) -> Shop:
+    """The project with prod in its state, then edited in two places."""
     shop = write_duck_shop(home)
     write_models(shop, models)
-    build = ["plan", "--auto-apply", "--no-prompts", "--skip-tests", "--execution-time", UNTIL]
-    subprocess.run(theirs(*build), cwd=shop.project, check=True, capture_output=True)
+    forked(lambda: _promote(shop), home)
     files = sorted((shop.project / "models").glob("layer_*/m*.sql"))
     for path in (files[len(files) // 3], files[-1]):
         name = str(path.relative_to(shop.project))
@@ -39,22 +61,77 @@ def built(home: Path, models: int) -> Shop:
     return shop
 
 
-def main(models: int, runs: int) -> None:
+def _promote(shop: Shop) -> None:
+    context = Context(paths=[str(shop.project)])
+    state = compat.throwaway_state(shop.state, context)
+    compat.give_state(context, state)
+    promote_as_prod(context, state, to_timestamp(UNTIL))
+    state.close()
+
+
+def measured(command: list[str], cwd: Path) -> Run:
+    """One run of a command, which may end with 1: a No-Go is an answer.
+
+    Raises:
+        RuntimeError: the command failed.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryFile() as said:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=said, stderr=said)
+        first = 0.0
+        while True:
+            # The record of a process that has ended has no memory any more.
+            first = max(first, _peak_mb(process.pid))
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            time.sleep(_POLL_SECONDS)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in (0, 1):
+            said.seek(0)
+            raise RuntimeError(f"{command} failed:\n{said.read()[-4_000:].decode()}")
+    return Run(seconds, used.ru_utime + used.ru_stime, first, used.ru_maxrss / 1024)
+
+
+def _peak_mb(pid: int) -> float:
+    text = Path("/proc", str(pid), "status").read_text("utf-8")
+    lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return float(lines["VmHWM"].split()[0]) / 1024 if "VmHWM" in lines else 0.0
+
+
+def medians(runs: list[Run]) -> tuple[float, float]:
+    wall = statistics.median(run.wall for run in runs)
+    return wall, statistics.median(run.processor for run in runs)
+
+
+def main(models: int, runs: int, *, beside: bool) -> None:
     home = Path(tempfile.mkdtemp(prefix="ci-bot-estate-"))
     try:
-        shop, out = built(home, models), home / "out"
+        shop, out = with_prod(home, models), home / "out"
         explain = theirs("plan", "pr_1", "--explain", "--no-prompts", "--skip-tests")
         review = ours("review", "--environment", "pr_1", "--output", str(out))
-        mine, cold, warm = [], [], []
+        mine: list[Run] = []
+        others: dict[str, list[Run]] = {"cold": [], "warm": []} if beside else {}
         for _ in range(runs):
-            mine.append(timed(review, shop.project, codes=(0, 1)))
+            mine.append(measured(review, shop.project))
             shutil.rmtree(shop.project / ".cache", ignore_errors=True)
-            cold.append(timed(explain, shop.project))
-            warm.append(timed(explain, shop.project))
-        took, first, again = (statistics.median(seconds) for seconds in (mine, cold, warm))
-        print(f"{models} models in prod, 2 edited, review: {took:.1f} s")
-        print(f"plan --explain, cold cache: {first:.1f} s, ratio {took / first:.2f}")
-        print(f"plan --explain, warm cache: {again:.1f} s, ratio {took / again:.2f}")
+            for side in others.values():
+                side.append(measured(explain, shop.project))
+        wall, processor = medians(mine)
+        print(f"{models} models in prod, 2 edited: wall {wall:.1f} s, processor {processor:.1f} s")
+        for name, side in others.items():
+            their_wall, their_processor = medians(side)
+            print(
+                f"plan --explain, {name} cache: wall {their_wall:.1f} s, processor "
+                f"{their_processor:.1f} s; ratios {wall / their_wall:.2f}, "
+                f"{processor / their_processor:.2f}"
+            )
+        print(
+            f"memory: the bot {max(run.first_mb for run in mine):.0f} MB, "
+            f"the worker {max(run.most_mb for run in mine):.0f} MB"
+        )
         phases = json.loads((out / "report.json").read_text("utf-8"))["timings"]
         print(", ".join(f"{name} {seconds:.1f} s" for name, seconds in phases.items()))
     finally:
@@ -63,4 +140,6 @@ def main(models: int, runs: int) -> None:
 
 if __name__ == "__main__":
     numbers = [int(argument) for argument in sys.argv[1:]]
-    main(numbers[0] if numbers else 1_000, numbers[1] if len(numbers) > 1 else 3)
+    size = numbers[0] if numbers else 1_000
+    times = numbers[1] if len(numbers) > 1 else 3 if size <= 1_000 else 1
+    main(size, times, beside=size <= 1_000 or len(numbers) > 1)
