@@ -23,6 +23,7 @@ from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop
+from tests.security.forked import forked
 
 
 def test_version__is_one_that_is_supported() -> None:
@@ -69,6 +70,29 @@ def test_scan_packages_once__keeps_the_answer() -> None:
     assert scan() is scan()
     compat.scan_packages_once()
     assert context_diff.metadata.packages_distributions is scan
+
+
+def test_scan_packages_once__waits_until_a_model_imports_something(tmp_path: Path) -> None:
+    shop = write_duck_shop(tmp_path)
+    code = "from sqlmesh import macro\nimport duckdb\n\n\n@macro()\ndef one(evaluator):\n"
+    scanned = [False, False]
+    found = []
+
+    def plan() -> tuple[bool, dict[str, str]]:
+        compat.scan_packages_once()
+        context = Context(paths=[str(shop.project)])
+        diff = context.plan_builder("pr_1", skip_tests=True).build().context_diff
+        context.close()
+        known: object = context_diff.metadata.packages_distributions()
+        return "_found" in vars(known), dict(diff.requirements)
+
+    for number in range(2):
+        scanned[number], requirements = forked(plan, tmp_path)
+        found.append(requirements)
+        shop.write("macros/one.py", f"{code}    return len(duckdb.__name__)\n")
+        shop.write("models/two.sql", "MODEL (name shop.two, kind FULL);\n\nSELECT @one() AS n")
+    assert scanned == [False, True]
+    assert found == [{}, {"duckdb": duckdb.__version__}]
 
 
 def test_duckdb_state__opened_read_only_refuses_writes(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ SQLMesh's own CI bot."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from dotenv import load_dotenv
@@ -26,15 +27,42 @@ def analytics_off() -> None:
     analytics.disable_analytics()
 
 
+class _Distributions(Mapping[str, list[str]]):
+    """Which distributions give a module; looked up when the first module is asked for."""
+
+    @functools.cached_property
+    def _found(self) -> Mapping[str, list[str]]:
+        found: Mapping[str, list[str]] = _metadata.packages_distributions()
+        return found
+
+    def __getitem__(self, module: str) -> list[str]:
+        return self._found[module]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+_metadata: Any = context_diff.metadata
+
+
 def scan_packages_once() -> None:
-    """Lets the plans of this process share one scan of the installed packages.
+    """Lets the plans of this process share one scan of the installed packages, and spares it where
+    no model imports one.
 
     Every `ContextDiff` reads the metadata of all of them anew to infer requirements
     (`_build_requirements`), 0.3 s each, although they cannot change while the process runs.
     """
-    metadata: Any = context_diff.metadata
-    if not hasattr(metadata.packages_distributions, "cache_info"):
-        metadata.packages_distributions = functools.cache(metadata.packages_distributions)
+    if context_diff.metadata is _metadata:
+        module: Any = context_diff
+        known = _Distributions()
+        module.metadata = SimpleNamespace(
+            packages_distributions=lambda: known,
+            version=_metadata.version,
+            PackageNotFoundError=_metadata.PackageNotFoundError,
+        )
 
 
 def read_configs(paths: Iterable[Path]) -> dict[Path, Config]:
