@@ -27,11 +27,11 @@ from ci_bot.worker.apply.proof import Proof
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.cost.budget import over_budget
+from ci_bot.worker.cost.counters.meter import Meter
+from ci_bot.worker.cost.counters.spark_store import SparkStore
 from ci_bot.worker.cost.estimate import Known, builds_long, estimate
 from ci_bot.worker.cost.input_size.layer import with_input_sizes
 from ci_bot.worker.cost.known import known_of
-from ci_bot.worker.cost.meter import Meter
-from ci_bot.worker.cost.spark_store import SparkStore
 from ci_bot.worker.plan import describe, planning, requested
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.process.clock import Clock

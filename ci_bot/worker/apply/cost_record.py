@@ -11,8 +11,8 @@ from ci_bot.contracts.cost.figures import ActualCost, Price
 from ci_bot.contracts.documents.apply import AppliedModel
 from ci_bot.contracts.documents.plan import Cost
 from ci_bot.worker import compat
-from ci_bot.worker.cost.actual import clock_cost, counted_cost
-from ci_bot.worker.cost.meter import Meter
+from ci_bot.worker.cost.counters.actual import clock_cost, counted_cost
+from ci_bot.worker.cost.counters.meter import Meter
 from ci_bot.worker.records.cost_ledger import ApplyRow, CostLedger, Outcome, RunRow
 from ci_bot.worker.records.ledger_schema import KEEP_DAYS
 from ci_bot.worker.words import times

@@ -23,7 +23,7 @@ from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
 from ci_bot.worker.apply.evidence import Evidence
 from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.cost.meter import Metered
+from ci_bot.worker.cost.counters.meter import Metered
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import OpenProject, versions_of
 from ci_bot.worker.records.lease import Say

@@ -6,7 +6,6 @@ against the installed version, so that an upgrade that moves an internal fails t
 
 from __future__ import annotations
 
-from ci_bot.worker.compat.as_in_prod import as_in_prod
 from ci_bot.worker.compat.configuration import (
     analytics_off,
     default_catalog,
@@ -57,6 +56,8 @@ from ci_bot.worker.compat.planner import (
 )
 from ci_bot.worker.compat.same_place import as_if_in
 from ci_bot.worker.compat.selection import select_by_changed_files
+from ci_bot.worker.compat.shortcuts.as_in_prod import as_in_prod
+from ci_bot.worker.compat.shortcuts.throwaway_cache import spare_the_cache
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
     ListingSparkAdapter,
@@ -87,7 +88,6 @@ from ci_bot.worker.compat.states import (
     throwaway_state,
     throwaway_state_again,
 )
-from ci_bot.worker.compat.throwaway_cache import spare_the_cache
 
 __all__ = [
     "AroundBatch",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ci_bot.contracts.cost.figures import Price
-from ci_bot.worker.cost.actual import counted_cost
-from ci_bot.worker.cost.meter import Meter
+from ci_bot.worker.cost.counters.actual import counted_cost
+from ci_bot.worker.cost.counters.meter import Meter
 
 MB = 1024 * 1024
 

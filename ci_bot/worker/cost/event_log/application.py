@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_bot.contracts.cost.figures import Counters
-from ci_bot.worker.cost.allocation import Busy, Executor, shares
+from ci_bot.worker.cost.counters.allocation import Busy, Executor, shares
+from ci_bot.worker.cost.counters.stages import added
 from ci_bot.worker.cost.event_log.plans import Range, read_tables, written_range, written_table
-from ci_bot.worker.cost.stages import added
 
 _MS = 1_000
 _DRIVER = "driver"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ci_bot.contracts.cost.figures import Counters, Skew
-from ci_bot.worker.cost.allocation import Allocated, Busy, Executor, allocated, shares
-from ci_bot.worker.cost.stages import added, counters_of, executors_of
+from ci_bot.worker.cost.counters.allocation import Allocated, Busy, Executor, allocated, shares
+from ci_bot.worker.cost.counters.stages import added, counters_of, executors_of
 from ci_bot.worker.words.problems import sentence
 
 _SETTLE_MILLISECONDS = 2_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ci_bot.contracts.cost.figures import ActualCost, Price
 from ci_bot.contracts.durations import duration
-from ci_bot.worker.cost.meter import Meter, Metered
+from ci_bot.worker.cost.counters.meter import Meter, Metered
 
 # Spark's own idea of a large partition (spark.sql.adaptive.skewJoin.skewedPartitionThreshold).
 # Less on disk costs no time that anybody sees.

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ci_bot.contracts.cost.figures import Counters
-from ci_bot.worker.cost.allocation import Executor
+from ci_bot.worker.cost.counters.allocation import Executor
 
 _MILLIS, _NANOS = 1e-3, 1e-9
 _DRIVER = "driver"

@@ -1,0 +1,1 @@
+"""Work of SQLMesh that no answer needs, left out."""

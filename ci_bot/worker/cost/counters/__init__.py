@@ -1,0 +1,1 @@
+"""What an apply has really cost, by Spark's own counters."""
