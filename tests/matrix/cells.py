@@ -18,6 +18,8 @@ CELL_SECONDS = 1_500
 # 0.233, 101 in 0.234 and 0.235, 102 since 0.236), and one for each parser that they bring.
 VERSIONS = ("0.227.1", "0.228.1", "0.230.1", "0.233.0", "0.235.4", "0.236.4")
 OLDEST = VERSIONS[0]
+# One of each release line but the image's. Those from 4.0 on need a Java with all of its modules.
+PYSPARK_VERSIONS = ("3.4.4", "4.0.2", "4.1.4")
 
 _FOLDER = "tests/integration"
 _LIFE = "test_apply_and_cleanup.py::test_life__review_apply_review_cleanup_twice"
@@ -81,14 +83,17 @@ class Run:
         return all(cell.passed for cell in self.cells)
 
 
-def run(version: str, activities: Sequence[str]) -> Run:
-    """Runs the tests of some activities with a version of SQLMesh, in a process of their own.
+def run(version: str, activities: Sequence[str], package: str = "sqlmesh") -> Run:
+    """Runs the tests of some activities with a version of a package, in a process of their own.
+
+    Args:
+        package: `sqlmesh` or `pyspark`.
 
     Raises:
         NotInstalledError: the version cannot be had.
         TimeoutExpired: they took more than `CELL_SECONDS` each.
     """
-    python = python_with(version)
+    python = python_with(version, package)
     tests = list(dict.fromkeys(test for name in activities for test in _tests(name)))
     started = time.monotonic()
     done = subprocess.run(
