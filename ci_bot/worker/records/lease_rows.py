@@ -17,7 +17,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 from ci_bot.contracts.messages import Owner
 from ci_bot.errors import Refused
-from ci_bot.worker.records.ledger_schema import SCHEMA
+from ci_bot.worker.records.ledger_schema import SCHEMA, make_schema
 from ci_bot.worker.words import times
 
 LeasedActivity = Literal["apply", "cleanup", "reclaim"]
@@ -130,7 +130,7 @@ class LeaseRows:
         if self._prepared:
             return
         if not self.exists():
-            self._once(lambda: self._adapter.create_schema(SCHEMA), lambda: True)
+            self._once(lambda: make_schema(self._adapter), lambda: True)
             self._once(
                 lambda: self._adapter.create_state_table(
                     self._table, self._columns, primary_key=("name",)

@@ -101,7 +101,7 @@ class LedgerTables:
         """
         missing = [table for table in TABLES if not self.exist(table)]
         if missing:
-            self._adapter.create_schema(SCHEMA)
+            make_schema(self._adapter)
         for table in missing:
             self._adapter.create_state_table(
                 table.table, table.types_on(self._adapter.dialect), primary_key=table.key
@@ -145,6 +145,19 @@ class LedgerTables:
             target_columns_to_types=VERSIONS.types_on(self._adapter.dialect),
             track_rows_processed=False,
         )
+
+
+def make_schema(adapter: Any) -> None:
+    """Makes the schema where it is not there: to ask for it takes a right that nobody needs whose
+    administrator has made it.
+    """
+    there = (
+        exp.select("schema_name")
+        .from_(exp.table_("schemata", db="information_schema"))
+        .where(exp.column("schema_name").eq(exp.Literal.string(SCHEMA)))
+    )
+    if adapter.fetchone(there) is None:
+        adapter.create_schema(SCHEMA)
 
 
 def _too_new(version: int, written_by: str) -> BadInput:

@@ -1,0 +1,145 @@
+"""A review, an apply and a cleanup with exactly the rights that docs/state.md gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+
+from ci_bot.worker.records.lease_rows import Holder
+from ci_bot.worker.records.ledger_schema import SCHEMA, LedgerTables
+from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
+from tests.integration.test_postgres_state import connect, own_database, server
+from tests.integration.test_review import ADD_ORDERS
+from tests.lease_process import connection, leases
+from tests.projects import write_shop
+from tests.worker import client
+
+pytestmark = pytest.mark.postgres
+
+__all__ = ["server"]
+ROLES = ("sqlmesh_prod", "sqlmesh_review", "sqlmesh_apply")
+PASSWORD = "of-a-test"
+
+
+def script(database: str) -> str:
+    """The page's script, with accounts of this test's own: they are the server's, not a database's."""
+    page = (REPOSITORY / "docs" / "state.md").read_text("utf-8")
+    (sql,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    sql = re.sub(r"PASSWORD '[\w-]+'", f"PASSWORD '{PASSWORD}'", sql)
+    for role in ROLES:
+        assert role in sql
+        sql = sql.replace(role, f"{database}_{role}")
+    return sql
+
+
+def as_role(config: str, url: str, database: str, role: str) -> str:
+    """The configuration with the state under that account."""
+    user = urlsplit(url).username
+    assert f"user: {user}\n" in config
+    config = config.replace(f"user: {user}\n", f"user: {database}_{role}\n")
+    return re.sub(r'password: ".*"', f'password: "{PASSWORD}"', config)
+
+
+@pytest.fixture
+def database(server: str) -> Iterator[tuple[str, str, Any]]:
+    """A database with an account of prod's: its name, SQLMesh's configuration, an administrator."""
+    with (
+        own_database(server, "grants") as (name, config),
+        closing(connect(server, name)) as admin,
+        admin.cursor() as cursor,
+    ):
+        try:
+            cursor.execute(f"CREATE ROLE {name}_sqlmesh_prod LOGIN PASSWORD '{PASSWORD}'")
+            cursor.execute(f'GRANT CREATE ON DATABASE "{name}" TO {name}_sqlmesh_prod')
+            yield name, config, cursor
+        finally:
+            for role in ROLES:
+                who = f"{name}_{role}"
+                cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (who,))
+                if cursor.fetchone():
+                    cursor.execute(f"DROP OWNED BY {who} CASCADE")
+                    cursor.execute(f"DROP ROLE {who}")
+
+
+def refused(url: str, database: str, role: str, statement: str) -> None:
+    parts = urlsplit(url)
+    connection = psycopg2.connect(
+        host=parts.hostname,
+        port=parts.port,
+        user=f"{database}_{role}",
+        password=PASSWORD,
+        dbname=database,
+    )
+    with (
+        closing(connection),
+        connection.cursor() as cursor,
+        pytest.raises(psycopg2.errors.InsufficientPrivilege),
+    ):
+        cursor.execute(statement)
+
+
+def test_ledger_and_leases__need_no_right_to_make_schemas(
+    database: tuple[str, str, Any], server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, _, cursor = database
+    cursor.execute(f"CREATE SCHEMA sqlmesh AUTHORIZATION {name}_sqlmesh_prod")
+    cursor.execute(script(name))
+    place = server.rpartition("@")[2].rpartition("/")[0]
+    url = f"postgresql://{name}_sqlmesh_apply:{PASSWORD}@{place}/{name}"
+    known = leases(url)
+    try:
+        LedgerTables(connection(url).create_engine_adapter()).prepare()
+        with known.acquire("pr_7", Holder(activity="apply", who="octo/shop#7, run 11")) as lease:
+            assert lease.fencing
+    finally:
+        known.close()
+    assert "permission denied" not in caplog.text
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_life__with_exactly_the_rights_of_the_page(
+    database: tuple[str, str, Any], server: str, tmp_path: Path, java: None
+) -> None:
+    name, config, cursor = database
+    shop = write_shop(tmp_path, config=as_role(config, server, name, "sqlmesh_prod"))
+    prod = (shop.project / "config.yaml").read_text("utf-8")
+    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+    cursor.execute(script(name))
+    worker = client(shop)
+
+    def become(role: str) -> None:
+        shop.write("config.yaml", prod.replace(f"{name}_sqlmesh_prod", f"{name}_{role}"))
+
+    shop.edit("models/revenue.sql", *ADD_ORDERS)
+    become("sqlmesh_review")
+    first = worker.review("pr_6")
+    assert first.failure is None
+    assert first.baseline == "state"
+    become("sqlmesh_apply")
+    applied = worker.apply("pr_6", plan_id=first.plan_id)
+    assert applied.failure is None
+    assert applied.result == "applied"
+    become("sqlmesh_review")
+    again = worker.review("pr_6")
+    assert again.failure is None
+    assert again.plan_id == first.plan_id, "a reader reads the ledger, too"
+    become("sqlmesh_apply")
+    removed = worker.cleanup("pr_6", merged=False, reclaim="always")
+    assert removed.failure is None
+    assert removed.result == "removed"
+    assert removed.tables_reclaimed
+
+    for schema, table in (("sqlmesh", "_environments"), (SCHEMA, "_environments")):
+        refused(server, name, "sqlmesh_review", f"DELETE FROM {schema}.{table}")
+    for role in ("sqlmesh_review", "sqlmesh_apply"):
+        refused(server, name, role, "CREATE SCHEMA another")
+        refused(server, name, role, "CREATE TABLE sqlmesh.another (a INT)")
+        refused(server, name, role, "DROP TABLE sqlmesh._snapshots")
