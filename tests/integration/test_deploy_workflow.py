@@ -67,12 +67,15 @@ def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[
     report = repository.root.parent / "report.json"
     gh = GH.format(python=sys.executable, merged=MERGED, head=HEAD, known=known, report=report)
     (programs / "gh").write_text(gh)
-    (programs / "ci-bot").write_text(f'#!/bin/sh\nexec {sys.executable} -m ci_bot "$@"\n')
+    python = f"#!/bin/sh\nexec {sys.executable}"
+    (programs / "ci-bot").write_text(f'{python} -m ci_bot "$@"\n')
+    cli = "from sqlmesh.cli.main import cli; cli()"
+    (programs / "sqlmesh").write_text(f'{python} -c "{cli}" "$@"\n')
     for program in programs.iterdir():
         program.chmod(0o755)
     environment = {
         **os.environ,
-        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(REPOSITORY),
         "GITHUB_REPOSITORY": "octo/shop",
         "GITHUB_SHA": MERGED,

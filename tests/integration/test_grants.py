@@ -1,24 +1,27 @@
-"""A review, an apply and a cleanup with exactly the rights that docs/state.md gives."""
+"""What a review and an apply do in the state, with exactly the rights that docs/state.md gives."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
+from sqlmesh.core.console import NoopConsole, set_console
+from sqlmesh.core.context import Context
 
 from ci_bot.worker.records.lease_rows import Holder
-from ci_bot.worker.records.ledger_schema import SCHEMA, LedgerTables
-from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
+from ci_bot.worker.records.ledger_schema import LedgerTables
+from tests.conftest import REPOSITORY
 from tests.integration.test_postgres_state import connect, own_database, server
-from tests.integration.test_review import ADD_ORDERS
+from tests.integration.test_state_servers import duck_on
 from tests.lease_process import connection, leases
-from tests.projects import write_shop
+from tests.projects import Shop
+from tests.projects.duck import run_prod
 from tests.worker import client
 
 pytestmark = pytest.mark.postgres
@@ -103,43 +106,51 @@ def test_ledger_and_leases__need_no_right_to_make_schemas(
     assert "permission denied" not in caplog.text
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_life__with_exactly_the_rights_of_the_page(
-    database: tuple[str, str, Any], server: str, tmp_path: Path, java: None
+def test_state__is_read_by_one_account_and_written_by_the_other(
+    database: tuple[str, str, Any], server: str, tmp_path: Path
 ) -> None:
-    name, config, cursor = database
-    shop = write_shop(tmp_path, config=as_role(config, server, name, "sqlmesh_prod"))
-    prod = (shop.project / "config.yaml").read_text("utf-8")
-    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
-    cursor.execute(script(name))
-    worker = client(shop)
+    """Prod, an environment and its end by SQLMesh itself, so that no Spark has to start."""
+    name, _, cursor = database
+    parts = urlsplit(server)
+    shop = duck_on(
+        tmp_path,
+        f"postgresql://{name}_sqlmesh_prod:{PASSWORD}@{parts.netloc.rpartition('@')[2]}/{name}",
+    )
+    config = (shop.project / "config.yaml").read_text("utf-8")
 
     def become(role: str) -> None:
-        shop.write("config.yaml", prod.replace(f"{name}_sqlmesh_prod", f"{name}_{role}"))
+        shop.write("config.yaml", config.replace(f"{name}_sqlmesh_prod", f"{name}_{role}"))
 
-    shop.edit("models/revenue.sql", *ADD_ORDERS)
+    run_prod(shop, "2024-01-10")
+    cursor.execute(script(name))
+    shop.edit("models/orders.sql", "customer_id * 10", "customer_id * 20")
     become("sqlmesh_review")
-    first = worker.review("pr_6")
+    first = client(shop).review("pr_6")
     assert first.failure is None
     assert first.baseline == "state"
     become("sqlmesh_apply")
-    applied = worker.apply("pr_6", plan_id=first.plan_id)
-    assert applied.failure is None
-    assert applied.result == "applied"
+    with of_sqlmesh(shop) as context:
+        context.apply(context.plan_builder("pr_6", skip_tests=True).build())
     become("sqlmesh_review")
-    again = worker.review("pr_6")
-    assert again.failure is None
-    assert again.plan_id == first.plan_id, "a reader reads the ledger, too"
+    assert client(shop).review("pr_6").plan_id == first.plan_id
     become("sqlmesh_apply")
-    removed = worker.cleanup("pr_6", merged=False, reclaim="always")
-    assert removed.failure is None
-    assert removed.result == "removed"
-    assert removed.tables_reclaimed
+    with of_sqlmesh(shop) as context:
+        context.invalidate_environment("pr_6", sync=True)
+        assert context.state_reader.get_environment("pr_6") is None
 
-    for schema, table in (("sqlmesh", "_environments"), (SCHEMA, "_environments")):
+    for schema, table in (("sqlmesh", "_environments"), ("sqlmesh", "_snapshots")):
         refused(server, name, "sqlmesh_review", f"DELETE FROM {schema}.{table}")
     for role in ("sqlmesh_review", "sqlmesh_apply"):
         refused(server, name, role, "CREATE SCHEMA another")
         refused(server, name, role, "CREATE TABLE sqlmesh.another (a INT)")
         refused(server, name, role, "DROP TABLE sqlmesh._snapshots")
+
+
+@contextmanager
+def of_sqlmesh(shop: Shop) -> Iterator[Context]:
+    set_console(NoopConsole())
+    context = Context(paths=[str(shop.project)])
+    try:
+        yield context
+    finally:
+        context.close()

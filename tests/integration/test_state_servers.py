@@ -17,11 +17,10 @@ from ci_bot.worker.records.lease import Leases
 from ci_bot.worker.records.lease_rows import HeldByAnother, Holder
 from ci_bot.worker.records.ledger_schema import TABLES, LedgerTable
 from tests import databases
-from tests.conftest import PROD_UNTIL, missing, run_python
-from tests.integration.test_postgres_state import DUCKDB, own_database, server
-from tests.integration.test_review import ADD_ORDERS
+from tests.conftest import missing, run_python
+from tests.integration.test_postgres_state import own_database, server
 from tests.lease_process import FAST, leases
-from tests.projects import CONFIG, Shop, write_shop
+from tests.projects import Shop
 from tests.projects.duck import CONFIG as DUCK
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import client
@@ -163,27 +162,6 @@ def test_leases__on_mariadb__of_many_takers_one_is_inside(maria: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(take, range(12)))
     assert most == 1
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_life__with_state_on_mariadb(maria: str, tmp_path: Path, java: None) -> None:
-    shop = write_shop(tmp_path, config=CONFIG.replace(DUCKDB, state_on(maria)))
-    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
-    shop.edit("models/revenue.sql", *ADD_ORDERS)
-    worker = client(shop)
-    report = worker.review("pr_6")
-    assert report.failure is None
-    assert report.versions.state_engine == "mysql"
-
-    applied = worker.apply("pr_6", plan_id=report.plan_id)
-    assert applied.failure is None
-    assert applied.result == "applied"
-
-    removed = worker.cleanup("pr_6", merged=False, reclaim="always")
-    assert removed.result == "removed"
-    assert removed.state_record_removed
-    assert removed.tables_reclaimed
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
