@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -149,9 +150,14 @@ def loaded_and_told(shop: Shop, cache: Path, *, spared: bool) -> Any:
 
 
 def both_ways(shop: Shop, scratch: Path) -> Any:
-    cache = scratch / "cache"
-    plain = forked(lambda: loaded_and_told(shop, cache, spared=False), scratch)
-    assert forked(lambda: loaded_and_told(shop, cache, spared=True), scratch) == plain
+    """What is told; neither side finds a cache, which knows nothing of a file that a macro reads."""
+
+    def of(*, spared: bool) -> Any:
+        with TemporaryDirectory(dir=scratch) as cache:
+            return forked(lambda: loaded_and_told(shop, Path(cache), spared=spared), scratch)
+
+    plain = of(spared=False)
+    assert of(spared=True) == plain
     return plain
 
 
@@ -172,6 +178,11 @@ def edited(shop: Shop, names: list[str], then: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("name", EDITS)
 def test_plan__is_the_same_after_each_kind_of_edit(shop: Shop, tmp_path: Path, name: str) -> None:
     assert edited(shop, [name], lambda: both_ways(shop, tmp_path))
+
+
+def test_plan__sees_the_file_that_a_macro_reads(shop: Shop, tmp_path: Path) -> None:
+    *_, changed, _ = edited(shop, ["file that a macro reads"], lambda: both_ways(shop, tmp_path))
+    assert '"warehouse"."shop"."valued"' in changed[0]
 
 
 @pytest.mark.night
