@@ -133,7 +133,7 @@ class FromClause:
             return relation
         if any(item.find(exp.Query) for item in pivots):
             raise UnreadableError("a PIVOT over what a query gives")
-        text = [item.sql(comments=False) for item in pivots]
+        text = [_without_its_name(item).sql(comments=False) for item in pivots]
         whole = self._terms.value("pivot", [relation.whole(self._terms)], *text)
         return blob(self._terms, whole, (), relation.tables)
 
@@ -196,3 +196,12 @@ class FromClause:
 
 def _tables(sources: Iterable[FromEntry]) -> frozenset[str]:
     return frozenset(table for source in sources for table in source.relation.tables)
+
+
+def _without_its_name(pivot: Any) -> Any:
+    """A PIVOT in which only the columns of its alias are left, if it lists them."""
+    copied = pivot.copy()
+    alias = copied.args.get("alias")
+    if alias is not None:
+        alias.set("this", None)
+    return copied

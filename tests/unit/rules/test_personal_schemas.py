@@ -56,3 +56,22 @@ def test_personal_data__taken_in_where_they_may_not_be_are_high() -> None:
         inputs = change({}, {"stg.sql": STAGED}, personal_schemas=allowed)
         found = [item.severity for item in seen(inputs, "personal-data-exposed")]
         assert found == expected, allowed
+
+
+def test_personal_data__that_a_staging_model_takes_in_and_its_readers_show() -> None:
+    """Whoever reads one of the schema's models already sees now what was just taken in."""
+    staged = STAGED.replace(", c.email", "{column}").replace("kind FULL", "kind VIEW")
+    shown = "MODEL (name stg.active, kind VIEW); SELECT p.customer_id{column} FROM stg.people AS p"
+    before = {"stg.sql": staged.format(column=""), "active.sql": shown.format(column="")}
+    after = {
+        "stg.sql": staged.format(column=", c.email"),
+        "active.sql": shown.format(column=", p.email"),
+    }
+
+    for was, expected in (
+        (before, {"stg.people": "low", "stg.active": "high"}),
+        # A reader that is new shows it to nobody yet.
+        ({"stg.sql": before["stg.sql"]}, {"stg.people": "low"}),
+    ):
+        found = seen(change(was, after), "personal-data-exposed")
+        assert {item.model: item.severity for item in found} == expected

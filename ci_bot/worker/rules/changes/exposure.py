@@ -73,9 +73,8 @@ def exposed_by(
         }
     if not came:
         return
-    parents = [inputs.after.get(name) for name in after.depends_on]
     # Taking data in is what staging is for; passing them on is a decision.
-    lands = bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
+    lands = _takes_in(after, inputs)
     # A model that read the column and did not show it kept it back on purpose.
     kept_back = names_in(before, queries) & {s.rpartition(".")[2].lower() for s in came.values()}
     yield Observation(
@@ -106,16 +105,28 @@ def _stays_inside(name: str, source: str, after: Any, inputs: RuleInputs, *, is_
     """Whether a column passes between layers of a schema that holds it.
 
     A model that is new there shows it to nobody else, and neither does one whose source has just
-    got it: that is told of the source.
+    got it: that is told of the source, unless the source only takes it in.
     """
     schema, table = _schema(after.fqn), plain(source.rpartition(".")[0])
     if _schema(table) != schema:
         return is_new and (schema, name) in inputs.columns_by_schema
-    return is_new or not any(
+    if is_new:
+        return True
+    held = any(
         plain(fqn).endswith(table) and source.rpartition(".")[2] in map(str.lower, columns)
         for fqn, model in inputs.before.items()
         if (columns := model.columns_to_types or {})
     )
+    return not held and not any(
+        plain(fqn).endswith(table) and _takes_in(model, inputs)
+        for fqn, model in inputs.after.items()
+    )
+
+
+def _takes_in(model: Any, inputs: RuleInputs) -> bool:
+    """Whether a model reads sources of the project alone, and none of its models."""
+    parents = [inputs.after.get(name) for name in model.depends_on]
+    return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
 
 
 def _schema(table: str) -> str:
