@@ -167,8 +167,8 @@ def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
     ]
     for point in view.findings.points:
         more = f" And {point.more:,} more like it." if point.more else ""
-        risk = point.risk
-        found.append(HeadPoint(f"`{where(risk)}`: {risk.evidence}{more}", risk.rule))
+        text = f"`{where(point.risk)}`: {point.said}{more}"
+        found.append(HeadPoint(text, point.risk.rule))
     return found
 
 

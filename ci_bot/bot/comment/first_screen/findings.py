@@ -43,6 +43,12 @@ class Point:
     risk: Risk
     more: int
 
+    @property
+    def said(self) -> str:
+        """What is found, behind the model or the file that it is about."""
+        place = self.risk.model or self.risk.path
+        return self.risk.evidence.removeprefix(f"`{place}` ")
+
 
 @dataclass(frozen=True)
 class Findings:
