@@ -162,7 +162,9 @@ def test_reclaim__the_sweep_takes_a_preview_after_a_day_whoever_has_prods_snapsh
     assert tables(jvm) == before
 
 
-@pytest.mark.parametrize(("how", "says"), [("merged", "it is a preview"), ("never", "`never`")])
+@pytest.mark.parametrize(
+    ("how", "says"), [("merged", "a preview, which prod never reads"), ("never", "`never`")]
+)
 def test_cleanup__says_of_a_preview_that_prod_does_not_read_it(
     jvm: OneJvm, shop: Shop, how: str, says: str
 ) -> None:
