@@ -49,11 +49,24 @@ def bytes_read(session: Any, sql: str) -> int | None:
                 needed |= _ids(node.references())
     total = 0
     for leaf in leaves:
-        size = int(str(leaf.stats().sizeInBytes()))
+        size = _size(session, leaf)
         if size >= UNKNOWN_SIZE:
             return None
         total += round(size * _share(leaf, needed))
     return total
+
+
+def _size(session: Any, leaf: Any) -> int:
+    """Bytes of a leaf's files. A partitioned table of which all is read was not listed yet: Spark
+    does that when a filter prunes it, or when it runs."""
+    size = int(str(leaf.stats().sizeInBytes()))
+    if size < UNKNOWN_SIZE or leaf.nodeName() != "LogicalRelation":
+        return size
+    location = leaf.relation().location()
+    if not str(location.getClass().getName()).endswith(".CatalogFileIndex"):
+        return size
+    no_filter = getattr(getattr(session._jvm.scala.collection.immutable, "Nil$"), "MODULE$")
+    return int(location.filterPartitions(no_filter).sizeInBytes())
 
 
 def _share(leaf: Any, needed: set[str]) -> float:
