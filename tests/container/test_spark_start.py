@@ -61,6 +61,7 @@ def test_spark_start__a_class_path_of_the_projects_own_is_slower_but_silent(
     assert "[cds]" not in noise
 
 
+@pytest.mark.night
 def test_spark_start__own_java_options_keep_the_archive(engine: Engine, image: str) -> None:
     answer, _ = start_spark(engine, image, "spark.driver.extraJavaOptions=-Down=1 -Xss2m")
     assert answer["archive_mapped"]

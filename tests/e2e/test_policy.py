@@ -165,6 +165,7 @@ def test_accept__by_the_owner_holds_until_the_model_changes(scene: Scene) -> Non
     assert any("no longer holds" in note for note in outcome.document("report")["notes"])
 
 
+@pytest.mark.night
 def test_accept__is_refused_to_everybody_else(scene: Scene) -> None:
     owners(scene)
     change = scene.open("threshold", threshold(200))

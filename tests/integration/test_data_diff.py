@@ -166,7 +166,7 @@ KEYS = {
         "g": ("bigint", ["1", "2"]),
     },
 }
-EVERY_TIME = {"date and bigint", "int and string"}
+EVERY_TIME = {"int and string"}
 
 
 @dataclass(frozen=True)
