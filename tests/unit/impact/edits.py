@@ -170,23 +170,25 @@ def _swapped_sources(tree: Any, random: Random) -> bool:
 
 
 def _renamed_sources(tree: Any, random: Random) -> bool:
+    # Names are the same in whatever letters they are written, also between quotes.
     names = {
-        alias.name: f"other_{alias.name}"
+        alias.name.lower(): f"other_{alias.name}"
         for alias in tree.find_all(exp.TableAlias)
-        if alias.name and alias.name != "steps"
+        if alias.name and alias.name.lower() != "steps"
     }
     for node in tree.find_all(exp.Column):
         # A field of a struct is parsed as if its source were a schema, and a whole row, which is
         # taken of t1, t2 and their like alone, as a column.
         place = "db" if node.db else "table" if node.table else "this"
-        if node.text(place) in names and (place != "this" or node.name[0] == "t"):
-            node.set(place, exp.to_identifier(names[node.text(place)]))
+        name = node.text(place).lower()
+        if name in names and (place != "this" or node.name[0] == "t"):
+            node.set(place, exp.to_identifier(names[name]))
     for node in tree.find_all(exp.Table):
-        if not node.db and node.name in names:
-            node.set("this", exp.to_identifier(names[node.name]))
+        if not node.db and node.name.lower() in names:
+            node.set("this", exp.to_identifier(names[node.name.lower()]))
     for alias in tree.find_all(exp.TableAlias):
-        if alias.name in names:
-            alias.set("this", exp.to_identifier(names[alias.name]))
+        if alias.name.lower() in names:
+            alias.set("this", exp.to_identifier(names[alias.name.lower()]))
     return bool(names)
 
 
