@@ -177,9 +177,9 @@ def _renamed_sources(tree: Any, random: Random) -> bool:
         if alias.name and alias.name.lower() != "steps"
     }
     for node in tree.find_all(exp.Column):
-        # A field of a struct is parsed as if its source were a schema, and a whole row, which is
-        # taken of t1, t2 and their like alone, as a column.
-        place = "db" if node.db else "table" if node.table else "this"
+        # A field of a struct is parsed as if its source were a schema or a catalog, and a whole
+        # row, which is taken of t1, t2 and their like alone, as a column.
+        place = next(part for part in ("catalog", "db", "table", "this") if node.text(part))
         name = node.text(place).lower()
         if name in names and (place != "this" or node.name[0] == "t"):
             node.set(place, exp.to_identifier(names[name]))
