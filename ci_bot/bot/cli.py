@@ -145,14 +145,7 @@ def explain(rule: str | None) -> None:
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
-@option(
-    "--format",
-    "form",
-    type=Word("terminal", "json"),
-    default="terminal",
-    show_default=True,
-    help="What to print on stdout.",
-)
+@shared.ANSWER_FORMAT
 def doctor(**options: Any) -> None:
     """Look at what the other commands need. Changes nothing."""
     from ci_bot.bot.terminal.local_doctor import doctor_locally
@@ -170,14 +163,7 @@ def doctor(**options: Any) -> None:
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
-@option(
-    "--format",
-    "form",
-    type=Word("terminal", "json"),
-    default="terminal",
-    show_default=True,
-    help="What to print on stdout.",
-)
+@shared.ANSWER_FORMAT
 def estimate(**options: Any) -> None:
     """Say what building the environment will cost. Asks Spark, and writes nothing."""
     from ci_bot.bot.terminal.costs.local_estimate import estimate_locally
@@ -238,14 +224,7 @@ def apply(**options: Any) -> None:
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
-@option(
-    "--format",
-    "form",
-    type=Word("terminal", "json"),
-    default="terminal",
-    show_default=True,
-    help="What to print on stdout.",
-)
+@shared.ANSWER_FORMAT
 def prod_plan(**options: Any) -> None:
     """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
     from ci_bot.bot.terminal.review.local_prod_plan import prod_plan_locally

@@ -35,6 +35,15 @@ OUTPUT = option(
     metavar="DIR",
     help="Write the complete report into this directory, too.",
 )
+# Of commands whose answer is no report.
+ANSWER_FORMAT = option(
+    "--format",
+    "form",
+    type=Word("terminal", "json"),
+    default="terminal",
+    show_default=True,
+    help="What to print on stdout.",
+)
 FORMAT = option(
     "--format",
     "form",

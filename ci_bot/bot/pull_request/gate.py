@@ -16,6 +16,7 @@ from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.plan_identity import matches
 from ci_bot.contracts.documents.report import Report
+from ci_bot.errors import Refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,20 @@ def unmet(requester: Requester, pull: PullRequest, marker: Marker | None) -> lis
         return found
     found += _about_plan(requester, pull, marker)
     return found
+
+
+def check_met(against: Sequence[Unmet]) -> None:
+    """Ends what cannot go on.
+
+    Raises:
+        Refused: something is unmet; the message says all of it.
+    """
+    if against:
+        raise Refused(
+            " ".join(item.message for item in against),
+            hint=" ".join(item.hint for item in against),
+            reason_code=against[0].reason_code,
+        )
 
 
 def unmet_to_load(

@@ -1,10 +1,16 @@
-"""The comment that asked for a run, read again: what was dispatched may not be what was written."""
+"""The comment that asked for a run.
+
+It is read again, because what was dispatched may not be what was written, and it is answered where
+nothing came of it.
+"""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
+from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.trigger.comment_command import (
     AcceptCommand,
     ApplyCommand,
@@ -12,7 +18,8 @@ from ci_bot.bot.trigger.comment_command import (
     EstimateCommand,
     parse_command,
 )
-from ci_bot.errors import Refused
+from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.errors import BotError, Refused
 
 ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand)
 
@@ -35,3 +42,10 @@ def read_command(
             reason_code="bad_comment",
         )
     return comment.author, command
+
+
+def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
+    """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
+    said = failure_of(error, stage, publisher.redactor)
+    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
+    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))

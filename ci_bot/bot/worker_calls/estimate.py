@@ -26,9 +26,3 @@ def estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
     except UnfitName as error:
         return refused(error, "estimate")
     return client.estimate(request)
-
-
-def is_above(document: EstimateDocument, hours: float | None) -> bool:
-    """Whether what is known of the cost is above a limit in executor-hours."""
-    middle = document.cost.executor_hours_mid
-    return hours is not None and middle is not None and middle > hours

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.environment import UnfitName
-from ci_bot.errors import EXIT_REFUSED, BadInput, BotError
+from ci_bot.errors import EXIT_REFUSED, BadInput, BotError, Refused, WorkerFailed
 from ci_bot.secrets import Redactor
 from ci_bot.secrets.cutting import quoted_value
 
@@ -50,6 +50,12 @@ def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
         line=error.line,
     )
     return redactor.document(failure)
+
+
+def error_of(failure: Failure) -> BotError:
+    """A worker's failure as an error, where there is no document to show it in."""
+    kind = Refused if failure.exit_code == EXIT_REFUSED else WorkerFailed
+    return kind(failure.message, hint=failure.hint, reason_code=failure.reason_code)
 
 
 def refused(error: UnfitName, stage: str) -> Failure:

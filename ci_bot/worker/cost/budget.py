@@ -24,8 +24,8 @@ def over_budget(cost: Cost, hours: float | None, environment: str) -> Failure | 
     Args:
         hours: The most executor-hours that building may take; None: no limit.
     """
-    middle = cost.executor_hours_mid
-    if hours is None or middle is None or middle <= hours:
+    middle = cost.hours_above(hours)
+    if hours is None or middle is None:
         return None
     dearest = ", ".join(
         f"{item.model} {executor_time(item.executor_hours_mid)} ({_FROM[item.layer]})"

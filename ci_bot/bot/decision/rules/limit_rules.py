@@ -51,8 +51,8 @@ def over_budget(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     costs = judged_costs(facts)
     clears = "the plan is smaller, or `max-executor-hours` is raised"
     dearest, where = costs[0]
-    middle = dearest.executor_hours_mid
-    if middle is not None and middle > cap:
+    middle = dearest.hours_above(cap)
+    if middle is not None:
         yield risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "

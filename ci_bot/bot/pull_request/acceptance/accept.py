@@ -1,4 +1,4 @@
-"""The owner of a model accepts a finding on it: the decision is made anew, and it is written down.
+"""The owner of a model accepts a finding on it: the decision is made again, and it is written down.
 
 What is accepted, and by whom, says an unedited comment of that person; whether the finding is
 there, the review that this run makes; whose the model is, policy and CODEOWNERS of the base commit.
@@ -18,16 +18,15 @@ from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.policy.owning.owners import Ownership
 from ci_bot.bot.pull_request import review as reviews
 from ci_bot.bot.pull_request.acceptance import conditions
-from ci_bot.bot.pull_request.gate import Unmet, unmet_to_load
+from ci_bot.bot.pull_request.gate import Unmet, check_met, unmet_to_load
 from ci_bot.bot.pull_request.own_review import review_again
 from ci_bot.bot.pull_request.publisher import Publisher
-from ci_bot.bot.pull_request.request import read_command
+from ci_bot.bot.pull_request.request import answer_refused, read_command
 from ci_bot.bot.pull_request.trusted_base import why_no_lighter
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import AcceptCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.policy import Acceptance
@@ -81,9 +80,7 @@ def accept(
 
 def give_up(error: BotError, publisher: Publisher) -> int:
     """Answers an acceptance that came to nothing; the comment stays as it is."""
-    said = failure_of(error, "accept", publisher.redactor)
-    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
-    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+    answer_refused(error, "accept", publisher)
     publisher.result(
         {"reason-code": error.reason_code},
         {
@@ -106,12 +103,7 @@ def is_owner(by: str, ownership: Ownership, github: GitHub) -> bool:
 
 
 def _check(against: Sequence[Unmet], pull: PullRequest, client: WorkerClient) -> None:
-    if against:
-        raise Refused(
-            " ".join(item.message for item in against),
-            hint=" ".join(item.hint for item in against),
-            reason_code=against[0].reason_code,
-        )
+    check_met(against)
     untrusted = why_no_lighter(pull, None, checked_out=client.git.head())
     if untrusted is not None:
         raise Refused(

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub
-from ci_bot.bot.pull_request.gate import unmet_to_load
+from ci_bot.bot.pull_request.gate import check_met, unmet_to_load
 from ci_bot.bot.pull_request.own_review import commits_of
 from ci_bot.bot.pull_request.publisher import Publisher
-from ci_bot.bot.pull_request.request import read_command
+from ci_bot.bot.pull_request.request import answer_refused, read_command
 from ci_bot.bot.pull_request.review import checked_out, flags_of
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import EstimateCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls import estimate as estimating
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.bot.worker_calls.review.changed_files import changed_by
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.plan_options import selects_by_git
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BotError, Refused, WorkerFailed
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError
 
 
 def estimate(
@@ -44,12 +44,7 @@ def estimate(
     against = unmet_to_load(
         by, github.permission(by), pull, checked_out(client), what="an estimate"
     )
-    if against:
-        raise Refused(
-            " ".join(item.message for item in against),
-            hint=" ".join(item.hint for item in against),
-            reason_code=against[0].reason_code,
-        )
+    check_met(against)
     marker, inputs = publisher.before(), settings.inputs
     window = marker.window if marker and marker.head == pull.head_sha else None
     commits, flags = commits_of(pull, client), flags_of(inputs)
@@ -68,10 +63,9 @@ def estimate(
         executor_hour_price=inputs.executor_hour_price,
     )
     if isinstance(document, Failure):
-        kind = Refused if document.exit_code == EXIT_REFUSED else WorkerFailed
-        raise kind(document.message, hint=document.hint, reason_code=document.reason_code)
+        raise error_of(document)
     limit = inputs.max_executor_hours
-    above = estimating.is_above(document, limit)
+    above = document.cost.hours_above(limit) is not None
     publisher.try_note(reply.estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
@@ -82,9 +76,7 @@ def estimate(
 
 def give_up(error: BotError, publisher: Publisher) -> int:
     """Answers an estimate that came to nothing; the comment stays as it is."""
-    said = failure_of(error, "estimate", publisher.redactor)
-    publisher.commands.error(f"{said.message} {said.hint or ''}".strip())
-    publisher.try_note(reply.refused(said.reason_code, said.message, said.hint, publisher.template))
+    answer_refused(error, "estimate", publisher)
     _conclude(publisher, "refused", error.reason_code, error.exit_code)
     return error.exit_code
 

@@ -16,12 +16,13 @@ from ci_bot.bot.terminal.local_client import (
 from ci_bot.bot.terminal.plain import plain
 from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.worker_calls.client import owner, run_owner
-from ci_bot.bot.worker_calls.estimate import estimate, is_above
+from ci_bot.bot.worker_calls.estimate import estimate
+from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.environment import for_review
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, Refused, WorkerFailed
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED
 from ci_bot.machine import Machine
 
 
@@ -62,8 +63,7 @@ def estimate_locally(
         )
         if isinstance(document, Failure):
             raise_bad_input(document)
-            kind = Refused if document.exit_code == EXIT_REFUSED else WorkerFailed
-            raise kind(document.message, hint=document.hint, reason_code=document.reason_code)
+            raise error_of(document)
         context = context_of(machine, client, document.environment)
     screen = screen_of(machine)
     text = (
@@ -76,4 +76,5 @@ def estimate_locally(
         )
     )
     print(text, file=machine.out, flush=True)
-    return EXIT_FAILED if is_above(document, max_executor_hours) else EXIT_DONE
+    above = document.cost.hours_above(max_executor_hours)
+    return EXIT_DONE if above is None else EXIT_FAILED
