@@ -26,6 +26,7 @@ from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import AcceptAnswer, AcceptRequest, Progress
 from ci_bot.machine import Machine, of_this_process
 from tests.projects import Shop
+from tests.projects.history import Repository
 
 OWNER = "octo/shop"
 
@@ -143,6 +144,24 @@ class Client:
 def client(shop: Shop, **options: Any) -> Client:
     """A client of the shop."""
     return Client(shop.project, **options)
+
+
+def reviewed_on_base(
+    repository: Repository,
+    base: dict[str, str],
+    head: dict[str, str | None],
+    *,
+    projects: Sequence[str] = (".",),
+    **options: Any,
+) -> Report:
+    """The report on a pull request against its base branch, both of which load."""
+    commits = repository.pull_request(base, head)
+    report: Report = Client(repository.root, projects, **options).review(
+        "pr_7", commits=commits, baseline="base-branch"
+    )
+    assert (report.failure, report.base_failures) == (None, [])
+    assert report.baseline == "base-branch"
+    return report
 
 
 def java_processes() -> set[int]:

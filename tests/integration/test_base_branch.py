@@ -9,7 +9,7 @@ import pytest
 from ci_bot.contracts.documents.report import Report
 from tests.projects.forward import FILES
 from tests.projects.history import CONFIG, Repository
-from tests.worker import Client
+from tests.worker import reviewed_on_base
 
 BASE = {**FILES, "config.yaml": CONFIG, ".gitignore": ".cache/\n"}
 FORWARD = "models/country_sales.sql"
@@ -27,27 +27,12 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "checkout")
 
 
-def reviewed(
-    repository: Repository,
-    base: dict[str, str],
-    head: dict[str, str | None],
-    projects: tuple[str, ...] = (".",),
-) -> Report:
-    commits = repository.pull_request(base, head)
-    report: Report = Client(repository.root, projects).review(
-        "pr_7", commits=commits, baseline="base-branch"
-    )
-    assert (report.failure, report.base_failures) == (None, [])
-    assert report.baseline == "base-branch"
-    return report
-
-
 def changed(report: Report) -> dict[str, tuple[str, str | None]]:
     return {change.model: (change.change, change.category) for change in report.changes}
 
 
 def test_base_branch__of_a_note__says_no_changes(repository: Repository) -> None:
-    report = reviewed(repository, BASE, {"README.md": "The shop.\n"})
+    report = reviewed_on_base(repository, BASE, {"README.md": "The shop.\n"})
 
     assert (report.decision, changed(report)) == ("no_changes", {})
 
@@ -55,7 +40,7 @@ def test_base_branch__of_a_note__says_no_changes(repository: Repository) -> None
 def test_base_branch__of_a_forward_only_change__previews_it(repository: Repository) -> None:
     head = BASE[FORWARD].replace("SUM(amount)", "SUM(amount + 1)")
 
-    report = reviewed(repository, BASE, {FORWARD: head})
+    report = reviewed_on_base(repository, BASE, {FORWARD: head})
 
     assert changed(report) == {"shop.country_sales": ("direct", "breaking")}
     (backfill,) = report.backfill
@@ -65,7 +50,7 @@ def test_base_branch__of_a_forward_only_change__previews_it(repository: Reposito
 def test_base_branch__of_an_edit_and_a_removal__tells_both(repository: Repository) -> None:
     edited = BASE["models/customers.sql"].replace("SUM(amount)", "SUM(amount + 1)")
 
-    report = reviewed(
+    report = reviewed_on_base(
         repository, BASE, {"models/customers.sql": edited, "models/top_customers.sql": None}
     )
 
@@ -80,8 +65,8 @@ def test_base_branch__of_an_edit_and_a_removal__tells_both(repository: Repositor
 def test_base_branch__of_projects_with_keys__has_each_model_once(repository: Repository) -> None:
     head = {"one/models/a.sql": SECOND["one/models/a.sql"].replace("1 AS", "2 AS")}
 
-    report = reviewed(repository, SECOND, head, projects=("one", "two"))
+    report = reviewed_on_base(repository, SECOND, head, projects=("one", "two"))
 
     found = {model: change for model, (change, _) in changed(report).items()}
     assert found == {"shop.a": "direct", "shop.b": "indirect"}
-    assert changed(reviewed(repository, {}, {"README.md": "."}, projects=("one",))) == {}
+    assert changed(reviewed_on_base(repository, {}, {"README.md": "."}, projects=("one",))) == {}

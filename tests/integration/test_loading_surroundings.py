@@ -11,14 +11,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import BadInput
 from tests.projects.history import CONFIG, Repository, sql_model
-from tests.worker import Client
+from tests.worker import Client, reviewed_on_base
 
 ROOT = Path(__file__).parents[2]
 README = {"README.md": "changed\n"}
@@ -41,23 +40,6 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     found = Repository(tmp_path / "checkout")
     monkeypatch.chdir(found.root)
     return found
-
-
-def reviewed(
-    repository: Repository,
-    base: dict[str, str],
-    head: dict[str, str | None],
-    *,
-    projects: tuple[str, ...] = (".",),
-    **options: Any,
-) -> Report:
-    commits = repository.pull_request(base, head)
-    report: Report = Client(repository.root, projects, **options).review(
-        "pr_7", commits=commits, baseline="base-branch"
-    )
-    assert report.failure is None, report.failure
-    assert report.base_failures == []
-    return report
 
 
 def changed(report: Report) -> dict[str, str]:
@@ -88,9 +70,11 @@ def test_module__outside_the_project_that_the_head_changes__is_really_the_head_s
         "analytics/models/rates.py": PYTHON,
         "shared/rates9.py": "RATE = 1\n",
     }
-    report = reviewed(repository, base, {"shared/rates9.py": "RATE = 2\n"}, projects=("analytics",))
+    report = reviewed_on_base(
+        repository, base, {"shared/rates9.py": "RATE = 2\n"}, projects=("analytics",)
+    )
     assert changed(report) == {"shop.rates": "direct"}
-    assert changed(reviewed(repository, {}, README, projects=("analytics",))) == {}
+    assert changed(reviewed_on_base(repository, {}, README, projects=("analytics",))) == {}
 
 
 PLACED = """\
@@ -138,10 +122,10 @@ def test_place__of_the_checkout_in_variables_and_modules__is_no_change(
 ) -> None:
     """The base branch is another directory; only that differs."""
     base = {"config.py": PLACED, **PLACED_MODELS}
-    report = reviewed(repository, base, README)
+    report = reviewed_on_base(repository, base, README)
     assert changed(report) == {}
     edited = PLACED_MODELS["models/a.sql"].replace("AS here", "AS there")
-    report = reviewed(repository, {}, {"models/a.sql": edited})
+    report = reviewed_on_base(repository, {}, {"models/a.sql": edited})
     assert changed(report) == {"shop.a": "direct", "here_is_here": "indirect"}
 
 
@@ -193,9 +177,9 @@ RELATIVE = MODEL.format(
 
 def test_relative_path__in_the_project__is_each_tree_s_own_copy(repository: Repository) -> None:
     base = {"config.yaml": CONFIG, "models/rates.py": RELATIVE, "models/rate.txt": "1\n"}
-    report = reviewed(repository, base, {"models/rate.txt": "2\n"})
+    report = reviewed_on_base(repository, base, {"models/rate.txt": "2\n"})
     assert changed(report) == {"shop.rates": "direct"}
-    assert changed(reviewed(repository, {}, README)) == {}
+    assert changed(reviewed_on_base(repository, {}, README)) == {}
 
 
 def test_relative_path__from_the_root_of_the_checkout__is_each_tree_s_own_copy(
@@ -207,7 +191,7 @@ def test_relative_path__from_the_root_of_the_checkout__is_each_tree_s_own_copy(
         "analytics/models/rates.py": RELATIVE.replace("./models", "analytics/models"),
         "analytics/models/rate.txt": "1\n",
     }
-    report = reviewed(
+    report = reviewed_on_base(
         repository, base, {"analytics/models/rate.txt": "2\n"}, projects=("analytics",)
     )
     assert changed(report) == {"shop.rates": "direct"}
@@ -221,7 +205,7 @@ def test_relative_path__of_several_projects__begins_at_the_root(repository: Repo
         "b/config.yaml": f"project: b\n{CONFIG}",
         "b/models/b.sql": sql_model("b"),
     }
-    report = reviewed(repository, base, {"a/models/rate.txt": "2\n"}, projects=("a", "b"))
+    report = reviewed_on_base(repository, base, {"a/models/rate.txt": "2\n"}, projects=("a", "b"))
     assert changed(report) == {"shop.rates": "direct"}
 
 
@@ -232,9 +216,11 @@ def test_python_path__finds_modules_beside_the_models_of_each_tree(repository: R
         "models/parts/rates9.py": "RATE = 1\n",
     }
     searched = {"python_path": ("models/parts",)}
-    report = reviewed(repository, base, {"models/parts/rates9.py": "RATE = 2\n"}, **searched)
+    report = reviewed_on_base(
+        repository, base, {"models/parts/rates9.py": "RATE = 2\n"}, **searched
+    )
     assert changed(report) == {"shop.rates": "direct"}
-    assert changed(reviewed(repository, {}, README, **searched)) == {}
+    assert changed(reviewed_on_base(repository, {}, README, **searched)) == {}
 
 
 def test_python_path__reaches_the_processes_that_load_models(
@@ -251,7 +237,7 @@ def test_python_path__reaches_the_processes_that_load_models(
         **{f"models/m{n}.sql": sql_model(f"m{n}", "SELECT @rate() AS rate") for n in range(3)},
     }
     monkeypatch.setenv("MAX_FORK_WORKERS", "2")
-    report = reviewed(
+    report = reviewed_on_base(
         repository,
         base,
         {"models/m9.sql": sql_model("m9", "SELECT @rate() AS rate")},
@@ -265,7 +251,7 @@ def test_python_path__that_the_base_lacks__is_no_failure_of_the_base(
 ) -> None:
     base = {"config.yaml": CONFIG, "models/good.sql": sql_model("good")}
     head: dict[str, str | None] = {"models/rates.py": PYTHON, "lib/rates9.py": "RATE = 1\n"}
-    report = reviewed(repository, base, head, python_path=("lib",))
+    report = reviewed_on_base(repository, base, head, python_path=("lib",))
     assert changed(report) == {"shop.rates": "added"}
 
 
