@@ -6,7 +6,7 @@ from typing import Any
 
 from ci_bot.bot.comment.context import CommentContext, Condition
 from ci_bot.bot.comment.sweep_summary import render_sweep
-from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.output.plain import plain
 from ci_bot.bot.terminal.report_text import Document, to_terminal
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.apply import (

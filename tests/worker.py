@@ -15,7 +15,8 @@ from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
+from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, owner
+from ci_bot.bot.worker_calls.opening import open_client
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import Failure

@@ -161,7 +161,8 @@ def _perform(
     from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
     from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY
     from ci_bot.bot.report_files import check_within
-    from ci_bot.bot.worker_calls.client import ClientOptions, Listener, open_client
+    from ci_bot.bot.worker_calls.client import ClientOptions, Listener
+    from ci_bot.bot.worker_calls.opening import open_client
     from ci_bot.contracts.messages import Progress
 
     redactor = _redactor(machine, secrets)

@@ -16,15 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.pull_request import apply, cleanup, review
 from ci_bot.bot.pull_request.own_review import confirmed, other_plan
-from ci_bot.bot.pull_request.publisher import (
-    REPORT_DIRECTORY,
-    MarkerFacts,
-    Publisher,
-    template,
-)
+from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher, template
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.contracts.documents.apply import ApplyDocument

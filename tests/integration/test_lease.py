@@ -16,8 +16,9 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.contracts.messages import Owner
-from ci_bot.worker.records.lease import LeaseLostError, LeaseReason, Leases, Timing
+from ci_bot.worker.records.lease import LeaseLostError, LeaseReason, Timing
 from ci_bot.worker.records.lease_rows import RECLAIM, HeldByAnother, Holder
+from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger_schema import SCHEMA
 from tests.conftest import REPOSITORY, missing
 from tests.integration.test_postgres_state import connect

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_calls import sweep as sweeping
-from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping.rows import SweepOptions
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument

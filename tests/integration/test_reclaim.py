@@ -13,8 +13,8 @@ import pytest
 
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.bot.worker_calls import sweep as sweeping
-from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping.rows import SweepOptions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.worker.cleanup.reclaim_rules import PUSHED_AGAIN
 from tests.conftest import PROD_UNTIL

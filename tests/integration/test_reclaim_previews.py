@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_apply_and_cleanup import prod_intervals

@@ -13,8 +13,8 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig, MySQLConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.records.lease import Leases
 from ci_bot.worker.records.lease_rows import HeldByAnother, Holder
+from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger_schema import TABLES, LedgerTable
 from tests import databases
 from tests.conftest import missing, run_python

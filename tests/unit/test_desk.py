@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_review
-from ci_bot.bot.pull_request.publisher import MarkerFacts
 from ci_bot.bot.runner.step_files import Outputs
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.errors import BotError, Cancelled, GitHubUnavailable

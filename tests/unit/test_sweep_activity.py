@@ -15,9 +15,14 @@ from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_subject
 from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.laptop import repository_of, token_of
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.sweep_rows import AskStates, SweepOptions, SweptEnvironment, sort_out
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping.rows import (
+    AskStates,
+    SweepOptions,
+    SweptEnvironment,
+    sort_out,
+)
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import (

@@ -9,7 +9,7 @@ from typing import Any
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.worker_calls import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
 from ci_bot.contracts.documents.cleanup import KeptTable, ReclaimedTable
 from ci_bot.contracts.documents.sweep import FoundEnvironment, SweepReport, SweepRow
 from tests.factories import make_cleanup, make_context, on_terminal

@@ -1,7 +1,7 @@
 """Comments as one HTML page that opens from disk, for those who have no pull request to look at.
 
-As `terminal.plain` it reads the Markdown that `ci_bot.bot.comment` writes, and no other. Nothing is
-loaded from anywhere, and no script runs: the page itself forbids both.
+As `terminal.output.plain` it reads the Markdown that `ci_bot.bot.comment` writes, and no other.
+Nothing is loaded from anywhere, and no script runs: the page itself forbids both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from ci_bot.bot.comment.parts.blocks import Fence, passages
-from ci_bot.bot.terminal.plain import PLACE, without_spans
+from ci_bot.bot.terminal.output.plain import PLACE, without_spans
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
 _BOLD = re.compile(r"\*\*(.+?)\*\*")

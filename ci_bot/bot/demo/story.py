@@ -19,11 +19,12 @@ from ci_bot.bot.demo.repository import BRANCH, MAIN, DemoRepository
 from ci_bot.bot.demo.shown import ENVIRONMENT, Shown
 from ci_bot.bot.report_files import check_output
 from ci_bot.bot.terminal.local import context_of
+from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.terminal.report_text import Document, to_terminal
-from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
-from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, open_client, owner
+from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient, owner
+from ci_bot.bot.worker_calls.opening import open_client
 from ci_bot.bot.worker_calls.review import reviewing
 from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.base import short

@@ -7,6 +7,7 @@ from typing import Any
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Override, Refusal, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.port import GitHub, PullRequest
@@ -19,7 +20,7 @@ from ci_bot.bot.pull_request.own_review import (
     other_plan,
     review_again,
 )
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, Render
+from ci_bot.bot.pull_request.publisher import Publisher, Render
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.pull_request.review import checked_out, flags_of
 from ci_bot.bot.trigger import job

@@ -7,9 +7,10 @@ from typing import Any
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.github.port import GitHub, may_write, needed
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
+from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import CleanupCommand

@@ -17,11 +17,12 @@ from pydantic import ValidationError
 
 from ci_bot.bot.cage.watch.answer import AnswerRefusedError, check_json
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, NotFound, PullRequest
 from ci_bot.bot.github.sticky import Published
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, publisher_for
+from ci_bot.bot.pull_request.publisher import Publisher, publisher_for
 from ci_bot.bot.pull_request.review import gate
 from ci_bot.bot.trigger import job
 from ci_bot.contracts.documents.comment import review_phase

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts, plans_before
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.report import Carried, ReviewSource
 from ci_bot.bot.github.port import GitHub
@@ -19,10 +20,9 @@ from ci_bot.bot.runner.step_files import Outputs, StepSummary
 from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.webpage.page import render_page
-from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure, PlanId
+from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.comment import Marker, Phase, PlanHistoryEntry
-from ci_bot.contracts.documents.plan import Decision, Window
+from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.environment import EnvironmentName
 from ci_bot.errors import BotError
@@ -36,34 +36,6 @@ MAX_HISTORY = 20
 _MAX_ANNOTATIONS = 10
 
 Render = Callable[[CommentContext, int | None], Rendered]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarkerFacts:
-    """What the marker says of the plan that the comment shows; null where there is none."""
-
-    head: str | None = None
-    base: str | None = None
-    merge: str | None = None
-    plan: PlanId | None = None
-    window: Window | None = None
-    decision: Decision | None = None
-    report_sha256: str | None = None
-
-    @classmethod
-    def of(cls, marker: Marker | None) -> MarkerFacts:
-        """The facts that an earlier run wrote."""
-        if marker is None:
-            return cls()
-        return cls(
-            head=marker.head,
-            base=marker.base,
-            merge=marker.merge,
-            plan=marker.plan,
-            window=marker.window,
-            decision=marker.decision,
-            report_sha256=marker.report_sha256,
-        )
 
 
 @dataclass
@@ -281,34 +253,6 @@ class Publisher:
             self.warn("The comment could not be updated", error)
             return False
         return published is not None and published.action != "superseded"
-
-
-def plans_before(
-    marker: Marker | None,
-    plan: PlanId | None,
-    history: Sequence[PlanHistoryEntry] | None = None,
-) -> list[PlanHistoryEntry]:
-    """The earlier plans of a pull request, the oldest first.
-
-    Args:
-        marker: What an earlier run wrote.
-        plan: The plan of now, which is no earlier one.
-        history: What came before `marker`; else it says so itself.
-    """
-    if marker is None:
-        return list(history or ())
-    found = list(marker.history if history is None else history)
-    if marker.plan is not None and marker.plan != plan:
-        found.append(
-            PlanHistoryEntry(
-                at=marker.valid_at,
-                head=marker.head,
-                plan=marker.plan,
-                decision=marker.decision,
-                run=str(marker.run_id),
-            )
-        )
-    return found
 
 
 def project_key(settings: Settings) -> str:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Condition, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.decision import FAILURE_RISKS, Limits, review_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher
+from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.trusted_base import why_no_lighter
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings

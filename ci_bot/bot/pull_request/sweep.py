@@ -8,17 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.outcome import render_cleanup
 from ci_bot.bot.comment.sweep_summary import render_sweep
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.pull_request import cleanup
-from ci_bot.bot.pull_request.publisher import MarkerFacts, Publisher, publisher_for
+from ci_bot.bot.pull_request.publisher import Publisher, publisher_for
 from ci_bot.bot.trigger.inputs import Settings
-from ci_bot.bot.worker_calls import sweep as sweeping
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.learn import learn, sentence
-from ci_bot.bot.worker_calls.sweep_rows import SweepOptions, SweptEnvironment
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping.rows import SweepOptions, SweptEnvironment
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Phase

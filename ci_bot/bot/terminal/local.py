@@ -14,8 +14,8 @@ from ci_bot.bot.terminal.local_client import (
     origin_of,
     raise_bad_input,
 )
+from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.terminal.report_text import Document, to_markdown, to_page, to_terminal
-from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner

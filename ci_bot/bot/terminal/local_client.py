@@ -10,14 +10,10 @@ from ci_bot.bot.cage.variables import redactor_of
 from ci_bot.bot.cage.watch.signals import CancelToken, handle_signals
 from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
 from ci_bot.bot.cage.workspace import directory_problem
-from ci_bot.bot.worker_calls.client import (
-    ClientOptions,
-    Listener,
-    WorkerClient,
-    open_client,
-    relative_projects,
-)
+from ci_bot.bot.terminal.given_projects import relative_projects
+from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient
 from ci_bot.bot.worker_calls.failures import refused
+from ci_bot.bot.worker_calls.opening import open_client
 from ci_bot.bot.worker_calls.prefix import prefix_here, told
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName

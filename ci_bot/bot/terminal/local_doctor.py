@@ -5,8 +5,8 @@ from __future__ import annotations
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.report_files import Format
 from ci_bot.bot.terminal.local_client import local_client, local_prefix, origin_of
-from ci_bot.bot.terminal.page import Page
-from ci_bot.bot.terminal.screen import Screen, screen_of
+from ci_bot.bot.terminal.output.page import Page
+from ci_bot.bot.terminal.output.screen import Screen, screen_of
 from ci_bot.bot.worker_calls import doctor as examining
 from ci_bot.bot.worker_calls.client import run_owner
 from ci_bot.contracts.documents.doctor import DoctorDocument

@@ -16,8 +16,8 @@ from ci_bot.bot.policy.owning.owners import CodeOwnersFile, ownership
 from ci_bot.bot.policy.policy import Matches, Policy, is_on_path
 from ci_bot.bot.policy.policy_file import FILE_NAME, read_policy
 from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
-from ci_bot.bot.terminal.page import Page
-from ci_bot.bot.terminal.screen import new_page
+from ci_bot.bot.terminal.output.page import Page
+from ci_bot.bot.terminal.output.screen import new_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
 from ci_bot.bot.worker_calls.review.policy_files import file_content
 from ci_bot.bot.worker_calls.review.team_policy import (

@@ -9,10 +9,10 @@ from ci_bot.bot.github.laptop import api_url_of, repository_of, token_of
 from ci_bot.bot.github.patience import time_for_github
 from ci_bot.bot.terminal.local import context_of
 from ci_bot.bot.terminal.local_client import local_client, local_prefix, origin_of
-from ci_bot.bot.terminal.plain import plain
-from ci_bot.bot.terminal.screen import screen_of
-from ci_bot.bot.worker_calls import sweep as sweeping
-from ci_bot.bot.worker_calls.sweep_rows import SweepOptions
+from ci_bot.bot.terminal.output.plain import plain
+from ci_bot.bot.terminal.output.screen import screen_of
+from ci_bot.bot.worker_calls.sweeping import sweep as sweeping
+from ci_bot.bot.worker_calls.sweeping.rows import SweepOptions
 from ci_bot.machine import Machine
 
 

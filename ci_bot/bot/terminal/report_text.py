@@ -7,8 +7,8 @@ from dataclasses import replace
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_review
-from ci_bot.bot.terminal.page import WIDTH
-from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.output.page import WIDTH
+from ci_bot.bot.terminal.output.plain import plain
 from ci_bot.bot.webpage.page import render_page
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ci_bot.bot.cage.doors import DOCKER_SOCKETS
 from ci_bot.bot.cage.git.objects import Blob
 from ci_bot.bot.cage.git.repository import Git
-from ci_bot.bot.cage.launch import Identity, Launch
+from ci_bot.bot.cage.launch import Launch
 from ci_bot.bot.cage.requirements import check_requirements, install_requirements
 from ci_bot.bot.cage.run import Second, run_worker
-from ci_bot.bot.cage.variables import (
-    CONTAINER_PATH,
-    WorkerVariables,
-    build,
-    parse_worker_variables,
-    with_python_path,
-)
 from ci_bot.bot.cage.watch.deadline import Deadline
 from ci_bot.bot.cage.watch.signals import CancelToken
 from ci_bot.bot.cage.watch.trace import TraceReader
 from ci_bot.bot.cage.workspace import (
     Workspace,
-    directory_problem,
     inside,
-    private_workspace,
-    project_paths,
-    search_path,
 )
 from ci_bot.bot.worker_calls.failures import checked
 from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
@@ -66,7 +53,7 @@ from ci_bot.contracts.messages import (
 )
 from ci_bot.contracts.policy.scopes import ScopesAnswer
 from ci_bot.contracts.scan import ScanFacts
-from ci_bot.errors import BadInput, BotError, WorkerFailed
+from ci_bot.errors import BotError, WorkerFailed
 from ci_bot.machine import Machine
 from ci_bot.secrets import Redactor
 
@@ -377,107 +364,6 @@ class WorkerClient:
         self._installed = True
 
 
-@contextmanager
-def open_client(
-    options: ClientOptions,
-    machine: Machine,
-    *,
-    redactor: Redactor,
-    cancel: CancelToken,
-    listener: Listener,
-    deadline: Deadline | None = None,
-) -> Iterator[WorkerClient]:
-    """Prepares the private directories and the launch, and removes everything afterwards.
-
-    Args:
-        redactor: Takes the secrets out of all that the worker says.
-        deadline: Of the whole run, where that began before; else the time begins here.
-
-    Raises:
-        BadInput: a path leaves the checkout, or `worker-env` names what it must not.
-        TimedOut: the deadline passed before everything was prepared.
-    """
-    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
-    user = machine.worker_user
-    identity = Identity(uid=user.uid, gid=user.gid) if user else None
-    projects = project_paths(options.checkout, list(options.projects))
-    python_path = search_path(options.checkout, options.python_path)
-    variables = parse_worker_variables(options.worker_env)
-    with (
-        private_workspace(
-            options.checkout,
-            parent=machine.temporary,
-            identity=identity,
-            copy=identity is not None,
-            deadline=deadline,
-        ) as workspace,
-        cancel.last_act(workspace.abandon),
-    ):
-        environment = build(
-            machine.environ,
-            selection=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
-            python=machine.python,
-            home=str(workspace.home)
-            if identity
-            else machine.environ.get("HOME", str(workspace.home)),
-            temporary=str(workspace.temporary),
-            secrets=options.secrets,
-            path=CONTAINER_PATH if identity else machine.environ.get("PATH", CONTAINER_PATH),
-            fixed={"JAVA_HOME": user.java_home} if user else None,
-        )
-        searched = [str(workspace.repository / path) for path in python_path]
-        launch = Launch(
-            python=machine.python,
-            variables=with_python_path(environment.variables, searched),
-            directory=start_directory(
-                workspace.repository,
-                projects,
-                user=machine.directory if options.own_machine else None,
-            ),
-            channel_directory=workspace.channel,
-            search_path=(str(Path(__file__).parents[3]),),
-            identity=identity,
-            places=workspace.places(),
-            in_container=identity is not None,
-            guarded=(*DOCKER_SOCKETS, *command_files(machine.environ)),
-        )
-        yield WorkerClient(
-            options,
-            workspace,
-            launch,
-            machine,
-            redactor=redactor,
-            cancel=cancel,
-            listener=listener,
-            projects=projects,
-            python_path=python_path,
-            deadline=deadline,
-        )
-
-
-def start_directory(repository: Path, projects: Sequence[str], *, user: Path | None) -> Path:
-    """Where relative paths of the project begin.
-
-    As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
-    project's directory, from which most teams start `sqlmesh`, or the root of the checkout where
-    several projects are loaded together.
-
-    Args:
-        repository: What the worker takes for the checkout.
-        projects: Relative to it.
-        user: Where the user is; None in a workflow.
-    """
-    if user is not None:
-        return user
-    return repository / projects[0] if len(projects) == 1 else repository
-
-
-def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The files through which a step talks to the runner; only the bot may write to them."""
-    names = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
-    return tuple(Path(environ[name]) for name in names if environ.get(name))
-
-
 def run_owner(repository: str | None, origin: str | None) -> str:
     """Who owns an environment: the repository, else the origin's URL, else this machine."""
     return repository or origin or "local"
@@ -488,51 +374,3 @@ def owner(
 ) -> Owner:
     """The owner record of a request."""
     return Owner(name=name, pr_number=number, head_sha=head_sha, run=run)
-
-
-def repository_root(start: Path) -> Path:
-    """The repository that holds `start` on a laptop; `start` itself outside of any."""
-    for directory in (start, *start.parents):
-        if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
-            return directory
-    return start
-
-
-def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
-    """The repository's root and the projects relative to it, from paths typed on a command line.
-
-    Raises:
-        BadInput: one is no directory, or they do not lie in one repository.
-    """
-    given = list(paths)
-    problems = [found for path in given if (found := directory_problem(directory / path, path))]
-    if problems:
-        raise BadInput(
-            f"{'; '.join(problems)}.",
-            hint="`--project` names the directory of a SQLMesh project.",
-            reason_code="bad_project_path",
-        )
-    absolute = [Path(os.path.realpath(directory / path)) for path in given]
-    roots = {repository_root(path) for path in absolute}
-    common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
-    if not common:
-        raise BadInput(
-            "Several projects are planned together in one git repository only, and "
-            f"{_where(given, absolute)}.",
-            hint="Give projects of one checkout, or run ci-bot once for each.",
-            reason_code="several_repositories",
-        )
-    return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
-
-
-def _where(given: list[str], absolute: list[Path]) -> str:
-    """Which of these projects are not where they should be, as the end of a sentence."""
-    outside = [
-        path
-        for path, place in zip(given, absolute, strict=True)
-        if not (repository_root(place) / ".git").exists()
-    ]
-    names = " and ".join(f"`{path}`" for path in outside or given)
-    if outside:
-        return f"{names} {'is' if len(outside) == 1 else 'are'} in none"
-    return f"{names} are in different ones"

@@ -20,7 +20,8 @@ from ci_bot.worker.compat import AroundBatch
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
-from ci_bot.worker.records.lease import LeaseLostError, Say
+from ci_bot.worker.records.lease import LeaseLostError
+from ci_bot.worker.records.leases import Say
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import failure_of, root_cause, sentence

@@ -26,7 +26,7 @@ from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.cost.counters.meter import Metered
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import OpenProject, versions_of
-from ci_bot.worker.records.lease import Say
+from ci_bot.worker.records.leases import Say
 from ci_bot.worker.words.problems import cancelled
 
 # A document of a thousand models takes milliseconds to write, and batches may be many: of the time

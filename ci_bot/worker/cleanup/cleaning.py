@@ -27,7 +27,7 @@ from ci_bot.worker.project import opening
 from ci_bot.worker.project.configuring import configure, new_context, require_spark
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject, versions_of
-from ci_bot.worker.records import lease, ownership
+from ci_bot.worker.records import leases, ownership
 from ci_bot.worker.records.ledger import Ledger, LedgerRow
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog, Relation
@@ -131,7 +131,7 @@ class _Cleanup:
     def execute(self) -> CleanupDocument:
         # Before an apply is asked to stop: it may be another repository's.
         self._look()
-        with lease.for_cleanup(
+        with leases.for_cleanup(
             self.context, self.request.environment, self.request.owner, self.ports.progress
         ):
             return self._remove()

@@ -20,7 +20,8 @@ from ci_bot.worker import compat
 from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, state_rows, table_names
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
-from ci_bot.worker.records.lease import Lease, Leases
+from ci_bot.worker.records.lease import Lease
+from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.warehouse.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.words import times

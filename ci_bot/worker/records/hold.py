@@ -14,15 +14,9 @@ from ci_bot.contracts.messages import Owner
 from ci_bot.errors import EXIT_INTERRUPTED
 from ci_bot.worker import compat
 from ci_bot.worker.process.stopping import cancel_spark_jobs
-from ci_bot.worker.records.lease import (
-    APPLY_WAITS_SECONDS,
-    Lease,
-    LeaseLostError,
-    LeaseReason,
-    Leases,
-    Say,
-)
+from ci_bot.worker.records.lease import Lease, LeaseLostError, LeaseReason
 from ci_bot.worker.records.lease_rows import RECLAIM, HeldByAnother, Holder
+from ci_bot.worker.records.leases import APPLY_WAITS_SECONDS, Leases, Say
 
 Seen = tuple[int, list[Any]]
 

@@ -10,7 +10,7 @@ import pytest
 
 from ci_bot.bot.cage.variables import with_python_path
 from ci_bot.bot.cage.workspace import search_path
-from ci_bot.bot.worker_calls.client import start_directory
+from ci_bot.bot.worker_calls.opening import start_directory
 from ci_bot.errors import BadInput
 from ci_bot.worker.process import search_path as worker_path
 

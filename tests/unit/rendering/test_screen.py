@@ -14,7 +14,7 @@ from typing import TextIO
 
 import pytest
 
-from ci_bot.bot.terminal.screen import NARROWEST, WIDEST, screen_of
+from ci_bot.bot.terminal.output.screen import NARROWEST, WIDEST, screen_of
 from ci_bot.bot.values import Color
 from ci_bot.machine import Machine, of_this_process
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ci_bot.bot.terminal.output.screen import Screen
 from ci_bot.bot.terminal.review.short_text import MOST_LINES, short_text
-from ci_bot.bot.terminal.screen import Screen
 from ci_bot.contracts.documents.report import Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report

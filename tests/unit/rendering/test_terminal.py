@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ci_bot.bot.comment.text.markdown import cell, code, fence
-from ci_bot.bot.terminal.page import Page
-from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.output.page import Page
+from ci_bot.bot.terminal.output.plain import plain
 from ci_bot.bot.terminal.report_text import Document
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal
 from tests.reports import full_report, large_report

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.comment.context import CommentContext
-from ci_bot.bot.pull_request.publisher import plans_before
+from ci_bot.bot.comment.marker_facts import plans_before
 from ci_bot.bot.webpage.head import head_of
 from ci_bot.bot.webpage.page import SCRIPTS, STYLES, embedded, prose, render_page, webpage_directory
 from ci_bot.contracts.base import Failure

@@ -13,8 +13,8 @@ from ci_bot.bot.terminal.local_client import (
     origin_of,
     raise_bad_input,
 )
-from ci_bot.bot.terminal.plain import plain
-from ci_bot.bot.terminal.screen import screen_of
+from ci_bot.bot.terminal.output.plain import plain
+from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.worker_calls.client import owner, run_owner
 from ci_bot.bot.worker_calls.estimate import estimate
 from ci_bot.bot.worker_calls.failures import error_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
-from ci_bot.bot.terminal.page import Page
+from ci_bot.bot.terminal.output.page import Page
 from ci_bot.bot.worker_calls.client import run_owner
 from ci_bot.bot.worker_calls.learn import learn
 from ci_bot.contracts.base import Failure

@@ -8,8 +8,8 @@ from typing import Literal
 
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
-from ci_bot.bot.terminal.page import Page
-from ci_bot.bot.terminal.screen import screen_of
+from ci_bot.bot.terminal.output.page import Page
+from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.values import NO_CHANGES
 from ci_bot.bot.worker_calls.client import owner, run_owner
 from ci_bot.bot.worker_calls.review import reviewing

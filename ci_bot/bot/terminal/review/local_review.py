@@ -10,11 +10,11 @@ from ci_bot.bot.decision import Limits, review_exit_code
 from ci_bot.bot.report_files import Format
 from ci_bot.bot.terminal.local import check_files, context_of, show, write
 from ci_bot.bot.terminal.local_client import check_name, local_client, origin_of, raise_bad_input
+from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.terminal.review.local_commits import local_commits
 from ci_bot.bot.terminal.review.opening import open_page
 from ci_bot.bot.terminal.review.short_text import short_text
 from ci_bot.bot.terminal.review.watching import watch
-from ci_bot.bot.terminal.screen import screen_of
 from ci_bot.bot.values import FailOn
 from ci_bot.bot.webpage.page import render_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner

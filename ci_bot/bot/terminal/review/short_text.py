@@ -11,10 +11,10 @@ from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line
 from ci_bot.bot.comment.view import ReviewView
-from ci_bot.bot.terminal.page import Page
-from ci_bot.bot.terminal.plain import plain
+from ci_bot.bot.terminal.output.page import Page
+from ci_bot.bot.terminal.output.plain import plain
+from ci_bot.bot.terminal.output.screen import Screen
 from ci_bot.bot.terminal.report_text import to_markdown
-from ci_bot.bot.terminal.screen import Screen
 from ci_bot.contracts.documents.plan import Checks
 from ci_bot.contracts.documents.report import Report
 

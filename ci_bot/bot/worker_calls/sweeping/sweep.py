@@ -13,7 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
-from ci_bot.bot.worker_calls.sweep_rows import AskStates, SweepOptions, SweptEnvironment, sort_out
+from ci_bot.bot.worker_calls.sweeping.rows import (
+    AskStates,
+    SweepOptions,
+    SweptEnvironment,
+    sort_out,
+)
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.sweep import SweepDocument, SweepReport, SweepTarget

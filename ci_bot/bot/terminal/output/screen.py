@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ci_bot.bot.terminal.page import WIDTH, Page
+from ci_bot.bot.terminal.output.page import WIDTH, Page
 from ci_bot.machine import Machine
 
 # Narrower no table can be read, and wider no line.

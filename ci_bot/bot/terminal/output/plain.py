@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from ci_bot.bot.comment.parts.blocks import Fence, passages
-from ci_bot.bot.terminal.page import WIDTH, Page
+from ci_bot.bot.terminal.output.page import WIDTH, Page
 
 _COLORS = {
     **dict.fromkeys("🟢✅🧹", "green"),

@@ -1,0 +1,1 @@
+"""Plain text on a terminal: its page, its width, its colours."""

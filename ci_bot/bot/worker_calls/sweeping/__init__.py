@@ -1,0 +1,1 @@
+"""A sweep: what is found, and what is asked of the worker."""
