@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_calls.failures import checked
+from ci_bot.bot.worker_calls.failures import checked, error_of
 from ci_bot.contracts import messages
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.messages import ApplyRequest, Owner, Workplace
 from ci_bot.errors import BadInput
@@ -75,3 +76,22 @@ def test_request__is_made_by_the_client_and_nowhere_else() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in REQUESTS, f"{path.name}:{node.lineno}"
+
+
+@pytest.mark.parametrize("exit_code", [1, 2, 3, 4])
+def test_error__of_a_workers_failure_keeps_its_exit_code_and_its_place(exit_code: int) -> None:
+    failure = Failure(
+        stage="state",
+        reason_code="held",
+        exit_code=exit_code,
+        message="Somebody has it.",
+        hint="Wait.",
+        path="config.yaml",
+        line=7,
+    )
+
+    error = error_of(failure)
+
+    assert (error.exit_code, error.reason_code) == (exit_code, "held")
+    assert (error.message, error.hint) == ("Somebody has it.", "Wait.")
+    assert (error.path, error.line) == ("config.yaml", 7)

@@ -12,7 +12,7 @@ from ci_bot.bot.cage.watch.tracebacks import TracebackFilter
 from ci_bot.bot.cage.workspace import directory_problem
 from ci_bot.bot.terminal.given_projects import relative_projects
 from ci_bot.bot.worker_calls.client import ClientOptions, Listener, WorkerClient
-from ci_bot.bot.worker_calls.failures import refused
+from ci_bot.bot.worker_calls.failures import error_of, refused
 from ci_bot.bot.worker_calls.opening import open_client
 from ci_bot.bot.worker_calls.prefix import prefix_here, told
 from ci_bot.contracts.base import Failure
@@ -46,13 +46,7 @@ def raise_bad_input(failure: Failure | None) -> None:
         BadInput: the failure, if it is one of that kind.
     """
     if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
-        raise BadInput(
-            failure.message,
-            hint=failure.hint,
-            reason_code=failure.reason_code,
-            path=failure.path,
-            line=failure.line,
-        )
+        raise error_of(failure)
 
 
 def origin_of(client: WorkerClient) -> str | None:

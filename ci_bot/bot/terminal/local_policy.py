@@ -15,10 +15,11 @@ from ci_bot.bot.policy.owning.codeowners import PLACES
 from ci_bot.bot.policy.owning.owners import CodeOwnersFile, ownership
 from ci_bot.bot.policy.policy import Matches, Policy, is_on_path
 from ci_bot.bot.policy.policy_file import FILE_NAME, read_policy
-from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
+from ci_bot.bot.terminal.local_client import local_client, origin_of
 from ci_bot.bot.terminal.output.page import Page
 from ci_bot.bot.terminal.output.screen import new_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
+from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.bot.worker_calls.review.policy_files import file_content
 from ci_bot.bot.worker_calls.review.team_policy import (
     TeamPolicy,
@@ -29,7 +30,7 @@ from ci_bot.bot.worker_calls.review.team_policy import (
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.messages import ScopesRequest
 from ci_bot.contracts.policy.scopes import ScopesAnswer, SelectedModel
-from ci_bot.errors import EXIT_DONE, BadInput, WorkerFailed
+from ci_bot.errors import EXIT_DONE, BadInput
 from ci_bot.machine import Machine
 from ci_bot.secrets.cutting import quoted_value
 
@@ -121,8 +122,7 @@ def _asked(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAns
     )
     answer = client.scopes(request)
     if isinstance(answer, Failure):
-        raise_bad_input(answer)
-        raise WorkerFailed(answer.message, hint=answer.hint, reason_code=answer.reason_code)
+        raise error_of(answer)
     return answer
 
 

@@ -9,11 +9,19 @@ from pydantic import ValidationError
 
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.environment import UnfitName
-from ci_bot.errors import EXIT_REFUSED, BadInput, BotError, Refused, WorkerFailed
+from ci_bot.errors import (
+    EXIT_REFUSED,
+    BadInput,
+    BotError,
+    Incomplete,
+    Refused,
+    WorkerFailed,
+)
 from ci_bot.secrets import Redactor
 from ci_bot.secrets.cutting import quoted_value
 
 _MOST_PROBLEMS = 5
+_KINDS = {kind.exit_code: kind for kind in (BadInput, Refused, Incomplete)}
 
 
 @contextmanager
@@ -53,9 +61,14 @@ def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
 
 
 def error_of(failure: Failure) -> BotError:
-    """A worker's failure as an error, where there is no document to show it in."""
-    kind = Refused if failure.exit_code == EXIT_REFUSED else WorkerFailed
-    return kind(failure.message, hint=failure.hint, reason_code=failure.reason_code)
+    """A worker's failure as an error of the same exit code, where no document can show it."""
+    return _KINDS.get(failure.exit_code, WorkerFailed)(
+        failure.message,
+        hint=failure.hint,
+        reason_code=failure.reason_code,
+        path=failure.path,
+        line=failure.line,
+    )
 
 
 def refused(error: UnfitName, stage: str) -> Failure:

@@ -27,12 +27,13 @@ from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import AcceptCommand
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
+from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.messages import AcceptRequest
-from ci_bot.errors import BotError, Refused, WorkerFailed
+from ci_bot.errors import BotError, Refused
 
 # What these show, a review would take away: evidence, or proof that an environment is gone.
 _KEPT = ("applied", "closed", "cleanup_failed")
@@ -130,7 +131,7 @@ def _write(
         )
     )
     if isinstance(answer, Failure):
-        raise WorkerFailed(answer.message, hint=answer.hint, reason_code=answer.reason_code)
+        raise error_of(answer)
     return answer.acceptances
 
 

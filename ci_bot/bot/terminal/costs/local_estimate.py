@@ -11,7 +11,6 @@ from ci_bot.bot.terminal.local_client import (
     check_name,
     local_client,
     origin_of,
-    raise_bad_input,
 )
 from ci_bot.bot.terminal.output.plain import plain
 from ci_bot.bot.terminal.output.screen import screen_of
@@ -62,7 +61,6 @@ def estimate_locally(
             executor_hour_price=executor_hour_price,
         )
         if isinstance(document, Failure):
-            raise_bad_input(document)
             raise error_of(document)
         context = context_of(machine, client, document.environment)
     screen = screen_of(machine)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ci_bot.bot.comment.text import words
-from ci_bot.bot.terminal.local_client import local_client, origin_of, raise_bad_input
+from ci_bot.bot.terminal.local_client import local_client, origin_of
 from ci_bot.bot.terminal.output.page import Page
 from ci_bot.bot.worker_calls.client import run_owner
+from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.bot.worker_calls.learn import learn
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cost.learned import LearnDocument
-from ci_bot.errors import EXIT_DONE, WorkerFailed
+from ci_bot.errors import EXIT_DONE
 from ci_bot.machine import Machine
 
 _BECAME = (
@@ -44,8 +45,7 @@ def learn_locally(
             client, owner_name=run_owner(None, origin_of(client)), event_logs=event_logs
         )
     if isinstance(document, Failure):
-        raise_bad_input(document)
-        raise WorkerFailed(document.message, hint=document.hint, reason_code=document.reason_code)
+        raise error_of(document)
     print(learned_to_terminal(document), end="", file=machine.out, flush=True)
     return EXIT_DONE
 
