@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_bot.bot.trigger import job
+from ci_bot.bot.trigger import choice, job
 from ci_bot.bot.trigger.event import read_event
 from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED, Settings, env_name, from_environ
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
@@ -110,7 +110,7 @@ def _choose(settings: Settings) -> job.Activity:
             reason_code="event_unreadable",
         ) from error
     event = read_event(runner.event_name, text, sha=runner.sha)
-    return job.choose(event, settings.inputs, actor=runner.actor)
+    return choice.choose(event, settings.inputs, actor=runner.actor)
 
 
 def _commands(machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()) -> Commands:

@@ -33,7 +33,7 @@ PLANTED = [
     ("worker.rules.run", "import subprocess", "subprocess"),
     ("bot.decision.exits", "from os import environ", "os"),
     ("bot.comment.marker", "from ci_bot.machine import Machine", "ci_bot.machine"),
-    ("bot.trigger.job", "from ci_bot.bot.cage import git", "ci_bot.bot.cage.git"),
+    ("bot.trigger.choice", "from ci_bot.bot.cage import git", "ci_bot.bot.cage.git"),
     ("secrets.known", "import time", "time"),
     ("contracts.files", "import tempfile", "tempfile"),
 ]

@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from ci_bot.bot.comment import marker as markers
+from ci_bot.bot.trigger import choice
 from ci_bot.bot.trigger import job as activity
 from ci_bot.bot.trigger.event import read_event
 from ci_bot.bot.trigger.inputs import Inputs
@@ -130,7 +131,7 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     step = example(made.workflow)["jobs"].popitem()[1]["steps"][1]["with"]
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
     event = read_event("workflow_dispatch", json.dumps(payload))
-    chosen = activity.choose(event, Inputs(mode=mode), actor=BOT)
+    chosen = choice.choose(event, Inputs(mode=mode), actor=BOT)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number
     if not isinstance(chosen, activity.Review):

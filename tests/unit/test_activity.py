@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.trigger import comment_command
+from ci_bot.bot.trigger.choice import REVIEWED_ACTIONS, choose
 from ci_bot.bot.trigger.event import (
     CommentEvent,
     DispatchEvent,
@@ -20,7 +21,6 @@ from ci_bot.bot.trigger.event import (
 )
 from ci_bot.bot.trigger.inputs import MODES, Inputs, Mode
 from ci_bot.bot.trigger.job import (
-    REVIEWED_ACTIONS,
     Accept,
     Activity,
     Apply,
@@ -31,7 +31,6 @@ from ci_bot.bot.trigger.job import (
     Review,
     Skip,
     Sweep,
-    choose,
 )
 from ci_bot.errors import BadInput, Refused
 
