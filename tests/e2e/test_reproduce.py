@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nights
 from tests.e2e.scene import Change, Scene, add_orders
 from tests.projects import Shop
 
@@ -45,7 +46,7 @@ def run_printed(change: Change, directory: Path) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("baseline", ["state", "base-branch"])
+@pytest.mark.parametrize("baseline", nights.cases(["state", "base-branch"], by_day=["base-branch"]))
 def test_reproduce__the_printed_command_gives_the_same_decision(
     scene: Scene, tmp_path: Path, baseline: str
 ) -> None:

@@ -151,6 +151,7 @@ def test_apply__to_a_catalog_without_views__is_refused_before_anything_is_built(
     assert state_rows(shop.state) == before
 
 
+@pytest.mark.night
 def test_apply__with_end_beyond_prod__is_capped_at_prods_frontier(
     shop: Shop, worker: Client
 ) -> None:
@@ -163,6 +164,7 @@ def test_apply__with_end_beyond_prod__is_capped_at_prods_frontier(
     assert prod_intervals(shop) == before
 
 
+@pytest.mark.night
 def test_apply__including_unmodified__creates_views_only(shop: Shop, worker: Client) -> None:
     shop.edit(
         "models/revenue.sql", REVENUE, f"{REVENUE},\n  CAST(MIN(o.amount) AS INT) AS smallest"

@@ -47,6 +47,7 @@ def test_base_branch__of_a_forward_only_change__previews_it(repository: Reposito
     assert (backfill.model, backfill.preview) == ("shop.country_sales", True)
 
 
+@pytest.mark.night
 def test_base_branch__of_an_edit_and_a_removal__tells_both(repository: Repository) -> None:
     edited = BASE["models/customers.sql"].replace("SUM(amount)", "SUM(amount + 1)")
 

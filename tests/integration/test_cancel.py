@@ -238,6 +238,7 @@ def test_cancel__during_an_sql_model(shop: Shop, start: Start) -> None:
     assert "pr_41" not in environments(shop)
 
 
+@pytest.mark.night
 def test_cancel__during_a_python_model(shop: Shop, start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "asleep"
     shop.write("models/asleep.py", LONG_PYTHON.format(mark=str(mark)))
@@ -277,6 +278,7 @@ def test_cancel__during_promotion(shop: Shop, start: Start, tmp_path: Path) -> N
     assert "pr_44" in environments(shop), "the state has it, so that a cleanup finds it"
 
 
+@pytest.mark.night
 def test_cancel__twice__ends_at_once(shop: Shop, start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "asleep"
     shop.write("models/asleep.py", LONG_PYTHON.format(mark=str(mark)))

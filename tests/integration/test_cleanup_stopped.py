@@ -109,6 +109,7 @@ def test_cleanup__terminated__is_finished_by_the_next(
     check_gone(applied, tmp_path / "second", prod)
 
 
+@pytest.mark.night
 def test_cleanup__whose_spark_dies_in_the_middle__is_finished_by_the_next(
     applied: Shop, tmp_path: Path
 ) -> None:

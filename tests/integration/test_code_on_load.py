@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.contracts.documents.report import Report
+from tests import nights
 from tests.conftest import missing
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository
@@ -192,13 +193,18 @@ sys.modules["ci_bot.worker.process.load_trace"] = None
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "times", "known"),
-    [(b"f/nothing\0", 1, True), (b"garbage\0", 1, False), (b"f/x\0", 600_000, False)],
-)
+LIES = {
+    "of a file that is none": (b"f/nothing\0", 1, True),
+    "in no known words": (b"garbage\0", 1, False),
+    "without an end": (b"f/x\0", 600_000, False),
+}
+
+
+@pytest.mark.parametrize("lie", nights.cases(LIES, by_day=["in no known words"]))
 def test_code_that_lies__is_on_the_list_already(
-    tmp_path: Path, words: bytes, times: int, known: bool
+    tmp_path: Path, lie: tuple[bytes, int, bool]
 ) -> None:
+    words, times, known = lie
     repository = with_macro(
         tmp_path, "from shared import helper", {"shared/__init__.py": "", "shared/helper.py": ""}
     )
@@ -307,7 +313,7 @@ def payload(path: Path) -> str:
     return f"`a' + (str(__import__('pathlib').Path('{path}').touch()) and '') + 'b`"
 
 
-@pytest.mark.parametrize("baseline", ["base-branch", "state"])
+@pytest.mark.parametrize("baseline", nights.cases(["base-branch", "state"], by_day=["base-branch"]))
 def test_sql_that_runs_as_python__is_no_go_and_nothing_runs(tmp_path: Path, baseline: str) -> None:
     repository = write_repository(tmp_path)
     if baseline == "state":
@@ -346,10 +352,13 @@ MADE_LATER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("files", "argument"), MADE_LATER.values(), ids=MADE_LATER)
+@pytest.mark.parametrize(
+    "later", nights.cases(MADE_LATER, by_day=["by a template in an identifier"])
+)
 def test_sql_that_becomes_python_while_macros_run__never_runs(
-    tmp_path: Path, files: dict[str, str], argument: str
+    tmp_path: Path, later: tuple[dict[str, str], str]
 ) -> None:
+    files, argument = later
     repository = write_repository(tmp_path)
     ran = tmp_path / "ran"
     call = f"exp.open('{ran}', 'w')" if "SQL" in argument else f"open('{ran}', 'w')"

@@ -277,6 +277,7 @@ def test_counts__equal_table_diff_in_every_number_where_the_grain_is_one(
     assert (found.null_keys, found.duplicate_keys) == (0, 0)
 
 
+@pytest.mark.night
 def test_counts__equal_table_diff_on_a_larger_table(spark: SparkSession) -> None:
     chosen = random.Random(4)
     types = {"k": "int"} | {f"v{n}": kind for n, kind in enumerate(sorted(DOMAINS))}

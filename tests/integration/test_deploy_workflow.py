@@ -141,6 +141,7 @@ def test_deploy__without_a_review__says_how_to_go_on(merged: Repository) -> None
     assert "* 10" in amounts_in_prod(merged)
 
 
+@pytest.mark.night
 def test_deploy__by_hand__takes_the_id_that_a_person_gives(merged: Repository) -> None:
     merged.shop.edit("models/orders.sql", "customer_id * 20", "customer_id * 30")
     assert run(merged, plan="0123456789ab")[0] == 3

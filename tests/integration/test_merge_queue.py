@@ -76,6 +76,7 @@ def test_queue__plans_forward_only_by_the_pull_requests_own_branch(
     ]
 
 
+@pytest.mark.night
 def test_queue__without_an_answer_of_github_says_what_it_does_not_know(
     github_standin: GitHubStandin,
     github_repo: Repo,

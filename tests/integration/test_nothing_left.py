@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nights
 from tests.checkout import Repository
 from tests.conftest import REPOSITORY
 from tests.projects import Shop
@@ -111,7 +112,7 @@ COMMANDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", nights.cases(COMMANDS.keys(), by_day=["review", "apply", "rule"]))
 def test_command__leaves_the_repository_as_it_was(
     tmp_path: Path, temporary: Path, name: str
 ) -> None:

@@ -146,6 +146,7 @@ def test_review__with_the_server_out_of_reach__says_what_to_check(
     assert "Check the `database`" in (report.failure.hint or "")
 
 
+@pytest.mark.night
 def test_cleanup__with_the_state_gone_after_the_drops__is_exit_4_and_the_next_run_finishes(
     team_shop: tuple[Shop, str], server: str
 ) -> None:

@@ -22,6 +22,7 @@ from ci_bot.contracts.documents.plan import ProdPlan
 from ci_bot.contracts.documents.report import Report
 from ci_bot.errors import BadInput, BotError, Refused
 from ci_bot.machine import of_this_process
+from tests import nights
 from tests.projects.duck import run_prod
 from tests.projects.repository import Repository, write_repository
 
@@ -95,6 +96,7 @@ def test_prod_plan__is_the_one_that_the_review_showed(team: Repository) -> None:
     assert team.shop.state.read_bytes() == before
 
 
+@pytest.mark.night
 def test_prod_plan__stays_the_same_while_prod_runs_on_and_the_environment_is_built(
     team: Repository,
 ) -> None:
@@ -129,11 +131,16 @@ def adds_a_statement(team: Repository) -> None:
     team.shop.write("config.yaml", f"{config}before_all: [SELECT 1]\n")
 
 
-@pytest.mark.parametrize(
-    "also",
-    [drops_a_model, adds_a_model, writes_metadata, changes_a_reader, adds_a_statement],
-    ids=lambda function: function.__name__,
-)
+COMES_IN = {
+    "a dropped model": drops_a_model,
+    "a new model": adds_a_model,
+    "metadata": writes_metadata,
+    "a changed reader": changes_a_reader,
+    "a statement": adds_a_statement,
+}
+
+
+@pytest.mark.parametrize("also", nights.cases(COMES_IN, by_day=["a dropped model"]))
 def test_expect__refuses_whatever_else_came_in(
     team: Repository, also: Callable[[Repository], None]
 ) -> None:
@@ -148,6 +155,7 @@ def test_expect__refuses_whatever_else_came_in(
     assert (caught.value.exit_code, caught.value.reason_code) == (3, "plan_changed")
 
 
+@pytest.mark.night
 def test_expect__refuses_what_was_deployed_already(team: Repository) -> None:
     change_amount(team)
     shown = reviewed(team).prod_plan
@@ -180,6 +188,7 @@ def test_reviewed__takes_the_plan_from_the_report(team: Repository) -> None:
     assert prod_plan(team, reviewed=kept(team, reviewed(team))).changes > 1
 
 
+@pytest.mark.night
 def test_reviewed__needs_a_report_that_shows_a_plan_of_prod(team: Repository) -> None:
     change_amount(team)
     of_a_fork = kept(team, reviewed(team, baseline="base-branch", base_ref="main"))
@@ -191,6 +200,7 @@ def test_reviewed__needs_a_report_that_shows_a_plan_of_prod(team: Repository) ->
         prod_plan(team, expect="none", reviewed=of_a_fork)
 
 
+@pytest.mark.night
 def test_options__that_were_reviewed_are_needed_again(team: Repository) -> None:
     change_amount(team)
     plain = prod_plan(team)
@@ -221,6 +231,7 @@ def test_prod_plan__of_a_project_that_does_not_load__is_no_plan(team: Repository
     assert caught.value.exit_code == 1
 
 
+@pytest.mark.night
 def test_review__against_the_base_branch__shows_no_plan_that_could_be_expected(
     team: Repository,
 ) -> None:

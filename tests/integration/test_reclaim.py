@@ -204,6 +204,7 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     assert (quiet.result, quiet.existed, quiet.tables_reclaimed) == ("nothing_to_do", False, [])
 
 
+@pytest.mark.night
 def test_reclaim__applied_again_before_it_is_due_is_one_environment(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -297,6 +298,7 @@ def test_reclaim__a_prod_plan_in_flight_finds_what_it_was_planned_with(
     assert jvm.sql("SELECT SUM(planned_rows) FROM shop.revenue") == [[["30"]]]
 
 
+@pytest.mark.night
 def test_reclaim__what_was_pushed_again_stays(jvm: OneJvm, shop: Shop) -> None:
     apply(jvm, "pr_10", "pushed_rows")
     jvm.cleanup("pr_10", merged=False)

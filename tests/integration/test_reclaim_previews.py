@@ -119,6 +119,7 @@ def test_reclaim__the_preview_of_a_reader_goes_and_prod_keeps_its_table(
     assert tables(jvm) == before
 
 
+@pytest.mark.night
 def test_reclaim__the_last_of_two_that_share_a_preview_takes_it(jvm: OneJvm, shop: Shop) -> None:
     before = tables(jvm)
     apply(jvm, "pr_2", "third")
@@ -136,6 +137,7 @@ def test_reclaim__the_last_of_two_that_share_a_preview_takes_it(jvm: OneJvm, sho
     assert dev_intervals(shop) == 0
 
 
+@pytest.mark.night
 def test_reclaim__the_sweep_takes_a_preview_after_a_day_whoever_has_prods_snapshot(
     jvm: OneJvm, shop: Shop
 ) -> None:

@@ -86,6 +86,7 @@ def test_rewrites__give_the_same_rows(spark: SparkSession) -> None:
     assert not wrong
 
 
+@pytest.mark.night
 def test_near_misses__give_other_rows(spark: SparkSession) -> None:
     tried = {name: pair for name, pair in OTHER.items() if name not in NOT_FOR_SPARK}
     alike = [name for name, pair in tried.items() if rows(spark, pair[0]) == rows(spark, pair[1])]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.contracts.documents.report import Report
+from tests import nights
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository
 from tests.worker import Client
@@ -50,7 +51,10 @@ def leaks(report: Report) -> list[tuple[str | None, int | None, str]]:
 FOUND = [("docs/notes.md", 3, "blocker")]
 
 
-@pytest.mark.parametrize("files", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(
+    "files",
+    nights.cases(FAILURES, by_day=["a model that does not parse", "a worker that is killed"]),
+)
 def test_leaked_key__is_told_beside_the_failure(tmp_path: Path, files: Files) -> None:
     report = review(write_repository(tmp_path), {**LEAK, **files})
 
@@ -61,7 +65,9 @@ def test_leaked_key__is_told_beside_the_failure(tmp_path: Path, files: Files) ->
     assert KEY not in report.to_json()
 
 
-@pytest.mark.parametrize("files", [BROKEN_SQL, KILLED], ids=["broken", "killed"])
+@pytest.mark.parametrize(
+    "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["killed"])
+)
 def test_leaked_key__against_prods_state(tmp_path: Path, files: Files) -> None:
     repository = write_repository(tmp_path)
     run_prod(repository.shop, "2024-01-11")
@@ -175,7 +181,9 @@ def test_file_that_keeps_a_rule_from_ending__does_not_hide_the_others(tmp_path: 
     assert report.decision == "no_go"
 
 
-@pytest.mark.parametrize("files", [BROKEN_SQL, KILLED], ids=["broken", "killed"])
+@pytest.mark.parametrize(
+    "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["broken"])
+)
 def test_leaked_key__on_a_laptop(tmp_path: Path, files: Files) -> None:
     repository = write_repository(tmp_path)
     commits = repository.change({**LEAK, **files})

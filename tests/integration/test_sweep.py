@@ -198,6 +198,7 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
     assert night.standin.writes == []
 
 
+@pytest.mark.night
 def test_sweep__that_cannot_finish_one_removes_the_others_and_is_exit_4(night: Night) -> None:
     night.apply(41, 42, notes=True)
     night.pulls[41].close()

@@ -25,7 +25,6 @@ from ci_bot.worker.project.directories import ProjectPlace
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.review.reviewing import ReviewPorts, open_for_review
 from ci_bot.worker.words.names import Names
-from tests.oracle.fuzzing import FULL
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.security.forked import forked
@@ -119,11 +118,12 @@ def compare(root: Path, words: str, head: Path, base: Path) -> dict[str, Any]:
     return with_state
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_history__on_duckdb_with_a_prod_that_grows_is_the_same_from_both(tmp_path: Path) -> None:
     # prod is built for real, change by change: it holds reused tables, forward-only versions and
     # categories of its own, of which the base branch's files know nothing.
-    history = steps(first_tree(tmp_path, "duckdb"), seed=20_241, count=32 if FULL else 12)
+    history = steps(first_tree(tmp_path, "duckdb"), seed=20_241, count=32)
     base, head = tmp_path / "before", tmp_path / "project"
     tree = first_tree(tmp_path, "duckdb")
     shop = Shop(write(tree, head).parent)

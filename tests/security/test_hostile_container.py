@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nights
 from tests.container.fixtures import action, engine, image
 from tests.container.runner import Action, Outcome
 from tests.oracle.runner import RunnerLog
@@ -129,7 +130,7 @@ def test_probe__in_the_image_everything_is_stopped(job: Action) -> None:
     assert "env-file-tracked" in outcome.log
 
 
-@pytest.mark.parametrize("kind", ["identity", "oversize"])
+@pytest.mark.parametrize("kind", nights.cases(["identity", "oversize"], by_day=["identity"]))
 def test_probe__in_the_image_a_forged_answer_is_refused(job: Action, kind: str) -> None:
     outcome, repository = run(job, forge=kind)
 
