@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlmesh.core.context import Context
 
 from ci_bot.contracts.documents.plan import Window
 from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.errors import Refused
+from ci_bot.worker.apply import preconditions
 from ci_bot.worker.plan import planning
 from ci_bot.worker.plan.planning import Planned, PlanRequest
+from ci_bot.worker.words.names import Names
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -111,6 +116,74 @@ def test_plan__of_an_earlier_window__builds_that_window(shop: Shop, tmp_path: Pa
 
     orders = next(target for target in asked.snapshots if "orders" in target.model)
     assert (orders.start, orders.end) == ("2024-01-03T00:00:00Z", "2024-01-05T00:00:00Z")
+
+
+MONTHLY = """\
+MODEL (
+  name shop.by_month,
+  kind INCREMENTAL_BY_TIME_RANGE (time_column month),
+  start '2023-01-01',
+  cron '@monthly'
+);
+
+SELECT CAST(@start_ds AS DATE) AS month, CAST(1 AS INT) AS orders
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2023-04-01", "2023-06-30"),  # whole months, long before prod's end
+        ("2023-04-12", "2023-06-17"),  # in the middle of months
+        ("2024-01-03", "2024-01-06"),  # no month that is over
+        ("2023-04-01", "2024-01-10"),  # to prod's end
+    ],
+)
+def test_plan__of_a_window__builds_what_sqlmesh_does(
+    shop: Shop, tmp_path: Path, start: str, end: str
+) -> None:
+    shop.write("models/by_month.sql", MONTHLY)
+    run_prod(shop, "2024-01-11")
+    shop.edit("models/by_month.sql", "CAST(1 AS", "CAST(2 AS")
+    change_orders(shop)
+    context = Context(paths=[str(shop.project)])
+    by_hand = context.plan_builder("dev", start=start, end=end, execution_time="2024-01-11").build()
+    expected = {item.snapshot_id.name: item.intervals for item in by_hand.missing_intervals}
+    context.close()
+
+    with opened(tmp_path, shop.project) as found:
+        wish = PlanRequest(environment="pr_1", flags=PlanFlags(), start=start, end=end)
+        planned = planning.plan_against_prod(found.context, wish)
+        assert planned is not None
+        names = Names(found.context.default_catalog, found.context.default_dialect)
+        preconditions.check_work(found.context, planned, names)
+        missing = {item.snapshot_id.name: item.intervals for item in planned.plan.missing_intervals}
+
+    assert missing == expected
+    assert missing, "nothing would be built"
+
+
+def test_check__of_work_that_no_part_of_the_window_touches__refuses(
+    shop: Shop, tmp_path: Path
+) -> None:
+    change_orders(shop)
+    with opened(tmp_path, shop.project) as found:
+        names = Names(found.context.default_catalog, found.context.default_dialect)
+        planned = planning.plan_against_prod(
+            found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
+        )
+        assert planned is not None
+        for reviewed in (
+            Window(start=None, end="2024-01-10T00:00:00Z", execution_time=planned.window.end or ""),
+            Window(
+                start="2024-01-02T00:00:00Z",
+                end=planned.window.end,
+                execution_time=planned.window.end or "",
+            ),
+        ):
+            with pytest.raises(Refused) as refused:
+                preconditions.check_window(replace(planned, window=reviewed), names)
+            assert refused.value.reason_code == "outside_window"
 
 
 def test_plan__without_a_change__is_none(shop: Shop, tmp_path: Path) -> None:

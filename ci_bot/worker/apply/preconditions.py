@@ -78,14 +78,18 @@ def check_work(context: Any, planned: Planned, names: Names) -> None:
 
 
 def check_window(planned: Planned, names: Names) -> None:
-    """Refuses work that lies outside the reviewed window."""
+    """Refuses work that lies outside the reviewed window.
+
+    An interval is built as a whole, and a window may begin or end in the middle of one: of a month,
+    where a model is filled by months. What the window touches is inside.
+    """
     window = planned.window
     for item in planned.plan.missing_intervals:
         s_id, intervals = item.snapshot_id, item.intervals
         if not intervals or not planned.snapshots[s_id].is_incremental:
             continue
-        late = window.end is not None and intervals[-1][1] > times.milliseconds(window.end)
-        early = window.start is not None and intervals[0][0] < times.milliseconds(window.start)
+        late = window.end is not None and intervals[-1][0] >= times.milliseconds(window.end)
+        early = window.start is not None and intervals[0][1] <= times.milliseconds(window.start)
         # Both reach further back than `start` on purpose, and the plan id covers how far.
         least = s_id.name in (planned.plan.start_override_per_model or {})
         preview = s_id in planned.plan.restatements or least

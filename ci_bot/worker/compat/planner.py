@@ -26,7 +26,7 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.utils import UniqueKeyDict
 from sqlmesh.utils.dag import DAG
-from sqlmesh.utils.date import to_timestamp
+from sqlmesh.utils.date import make_exclusive, to_timestamp
 from sqlmesh.utils.errors import NodeAuditsErrors
 
 from ci_bot.errors import BadInput
@@ -69,12 +69,17 @@ def previews_forward_only(context: Context) -> bool:
 
 
 def keep_model_caps(builder: PlanBuilder) -> None:
-    """Keeps every model's own end at prod's frontier although the plan's end was given.
+    """Keeps every model's own end at prod's frontier, or at the plan's end where that is earlier.
 
     With an explicit `end` SQLMesh drops the caps per model (`override_end`), and then backfills
-    unmodified models into the very tables that prod reads.
+    unmodified models into the very tables that prod reads. Where it has caps, it takes them and not
+    the plan's end, so they must not be later. (`missing_intervals`)
     """
     builder.override_end = False
+    if builder.end is not None:
+        end = make_exclusive(builder.end)
+        caps = builder._end_override_per_model or {}
+        builder._end_override_per_model = {name: min(cap, end) for name, cap in caps.items()}
 
 
 def expand_selection(context: Context, text: str) -> set[str]:
