@@ -73,9 +73,9 @@ def test_shares__add_up_to_what_was_occupied_while_anything_ran(
 
 
 def test_executors__the_driver_is_one_only_where_there_is_no_other() -> None:
-    driver = {"id": "driver", "addTime": "2026-11-22T10:00:00.000GMT", "totalCores": 2}
-    worker = {**driver, "id": "1", "removeTime": "2026-11-22T10:01:00.000GMT"}
+    driver = {"id": "driver", "addTime": 1_795_341_600_000, "totalCores": 2}
+    worker = {**driver, "id": "1", "removeTime": 1_795_341_660_000}
     assert set(executors_of([driver])) == {"driver"}
-    assert set(executors_of([driver, worker])) == {"1"}
+    assert executors_of([driver, worker]) == {"1": Executor(1_795_341_600.0, 1_795_341_660.0, 2)}
     # A cluster whose executors are gone, and whose driver has no cores for tasks.
     assert executors_of([{**driver, "totalCores": 0}]) == {}

@@ -36,7 +36,7 @@ class Store:
         return self.groups.get(group, []), 0
 
     def executors(self) -> list[dict[str, Any]]:
-        return [{"id": "1", "addTime": "1970-01-01T00:00:00.000GMT", "totalCores": 2}]
+        return [{"id": "1", "addTime": 0, "totalCores": 2}]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
         return 2.0, 90.0

@@ -7,7 +7,6 @@ Spark promises that none is removed; one that is not there counts as nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from ci_bot.contracts.cost.figures import Counters
@@ -61,11 +60,14 @@ def added(items: Sequence[Counters]) -> Counters:
 
 
 def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, Executor]:
-    """The executors by id. The driver is one where there is no other: in local mode."""
+    """The executors by id. The driver is one where there is no other: in local mode.
+
+    Their times are milliseconds since the epoch.
+    """
     known = {
         str(item["id"]): Executor(
-            added=moment(str(item["addTime"])),
-            removed=moment(str(item["removeTime"])) if item.get("removeTime") else None,
+            added=int(item["addTime"]) * _MILLIS,
+            removed=int(item["removeTime"]) * _MILLIS if item.get("removeTime") else None,
             cores=int(item.get("totalCores") or 0),
         )
         for item in items
@@ -73,14 +75,3 @@ def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, Executor]:
     others = {name: executor for name, executor in known.items() if name != _DRIVER}
     # A driver of a cluster has no cores for tasks, and stays one when its executors are gone.
     return others or {name: executor for name, executor in known.items() if executor.cores}
-
-
-def moment(text: str) -> float:
-    """Seconds since the epoch of a time such as `2026-11-22T21:36:20.113GMT`.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return (
-        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=timezone.utc).timestamp()
-    )
