@@ -6,6 +6,7 @@ fixed part for each batch is what a small table costs, the bytes are what a larg
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -15,6 +16,8 @@ FEWEST_RUNS = 5
 SPREAD = 1.5
 # One run says nothing about the spread. Backfills of one model seldom differ by more than this.
 SPREAD_LOW, SPREAD_HIGH = 0.6, 1.6
+# Each look at so many lines is one around the best of the look before.
+_ZOOMS, _STEPS = 8, 40
 
 
 @dataclass(frozen=True)
@@ -87,36 +90,55 @@ def on_line(line: tuple[float, float], run: Past) -> float:
     return line[0] * run.batches + line[1] * (run.input_bytes or 0)
 
 
-def line_of(runs: Sequence[Past], *, fewest: int = FEWEST_RUNS) -> tuple[float, float] | None:
+def line_of(
+    runs: Sequence[Past], *, fewest: int = FEWEST_RUNS, weights: Sequence[float] | None = None
+) -> tuple[float, float] | None:
     """Seconds for a batch and for a byte, neither below 0; None where the runs do not tell.
 
-    The least squares of the relative errors: a run of an hour must not outweigh ten of a minute.
+    Of all such lines the one that the runs are off from by the least factors, above it as much as
+    below: a run of an hour must not outweigh ten of a minute, and where the differences were
+    squared as shares, runs that took half would pull more than those that took twice as much, and
+    every estimate would be too low.
+
+    Args:
+        weights: How much each run counts; None: as much as the others.
     """
     if len(runs) < fewest or any(run.input_bytes is None for run in runs):
         return None
     sizes = [run.input_bytes or 0 for run in runs]
     if min(sizes) <= 0 or max(sizes) < SPREAD * min(sizes):
         return None
+    # For each run what a second holds of batches, of bytes, and how much it counts.
     points = [
-        (run.batches / run.seconds, (run.input_bytes or 0) / run.seconds)
-        for run in runs
+        (run.batches / run.seconds, (run.input_bytes or 0) / run.seconds, weight)
+        for run, weight in zip(runs, weights or [1.0] * len(runs), strict=True)
         if run.seconds > 0 and run.batches > 0
     ]
     if len(points) < fewest:
         return None
-    xx = sum(x * x for x, _ in points)
-    yy = sum(y * y for _, y in points)
-    xy = sum(x * y for x, y in points)
-    sx, sy = sum(x for x, _ in points), sum(y for _, y in points)
-    determinant = xx * yy - xy * xy
-    if determinant > 1e-9 * xx * yy:
-        fixed, per_byte = (sx * yy - sy * xy) / determinant, (sy * xx - sx * xy) / determinant
-        if fixed >= 0 and per_byte >= 0:
-            return fixed, per_byte
-    # One of them alone, whichever fits better: the other would have to be below nothing.
-    only_fixed, only_bytes = (sx / xx, 0.0), (0.0, sy / yy)
-    return min(only_fixed, only_bytes, key=lambda line: _misfit(line, points))
+    batches, size = (sum(point[axis] for point in points) for axis in (0, 1))
+    scaled = [(x / batches, y / size, weight) for x, y, weight in points]
+    share = _narrowest(scaled)
+    level = math.exp(-_level(scaled, share)[0])
+    return level * (1 - share) / batches, level * share / size
 
 
-def _misfit(line: tuple[float, float], points: Sequence[tuple[float, float]]) -> float:
-    return sum((line[0] * x + line[1] * y - 1) ** 2 for x, y in points)
+def _narrowest(points: Sequence[tuple[float, float, float]]) -> float:
+    """The share of the bytes in a line that has the runs closest to it, from 0 to 1."""
+    low, high = 0.0, 1.0
+    for _ in range(_ZOOMS):
+        step = (high - low) / _STEPS
+        best = min(
+            (low + step * number for number in range(_STEPS + 1)),
+            key=lambda share: _level(points, share)[1],
+        )
+        low, high = max(0.0, best - step), min(1.0, best + step)
+    return best
+
+
+def _level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[float, float]:
+    """Middle and spread of the logarithms of what a line of this direction says of the runs."""
+    logs = [(math.log((1 - share) * x + share * y), weight) for x, y, weight in points]
+    total = sum(weight for _, weight in logs)
+    middle = sum(log * weight for log, weight in logs) / total
+    return middle, sum(weight * (log - middle) ** 2 for log, weight in logs) / total

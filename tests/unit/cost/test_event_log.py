@@ -145,6 +145,22 @@ def test_application__an_audit_right_after_belongs_to_the_write() -> None:
     assert (write.executor_seconds, write.counters.input_bytes) == (13, 550)
 
 
+def test_application__the_pause_before_a_statement_is_the_statements() -> None:
+    """As an apply is charged: from the begin of a batch, when its query is rendered and planned."""
+    made = application(
+        log(begin(), statement(1, 100, 110), statement(2, 113, 120), statement(3, 115, 119))
+    )
+    first, second, third = made.writes()
+    assert first.executor_seconds == 10
+    # The third began while the second ran, and they share what was occupied then.
+    assert second.executor_seconds + third.executor_seconds == pytest.approx(10)
+
+
+def test_application__a_long_pause_is_nobodys() -> None:
+    made = application(log(begin(), statement(1, 100, 110), statement(2, 200, 210)))
+    assert [write.executor_seconds for write in made.writes()] == [10, 10]
+
+
 def test_application__leaves_out_the_making_of_an_empty_table() -> None:
     # CREATE TABLE AS SELECT ... LIMIT 0: it would be the cheapest run that a FULL model ever had.
     empty = statement(1, 100, 101, plan="", read=0, written=0)

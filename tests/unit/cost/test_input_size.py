@@ -57,6 +57,16 @@ def test_by_size__a_kind_counts_from_three_models_on(models: str, wanted: float)
     )
 
 
+def test_by_size__a_model_counts_once_however_many_runs_it_has() -> None:
+    def guess(runs_of_a: int) -> float:
+        slow = [seen("c", 80, 3 * GB), seen("d", 50, 2 * GB)]
+        found = expected(2 * GB, *[seen("a", 5, 0.5 * GB)] * runs_of_a, *slow)
+        assert found is not None
+        return found
+
+    assert guess(3) == pytest.approx(guess(1), rel=1e-3)
+
+
 def test_by_size__small_runs_do_not_tell_of_large_ones() -> None:
     """A run of 5 KB takes a second to start; that is no two days for a gigabyte."""
     small = [seen("a", 1, 5_000), seen("b", 1.2, 6_000)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ci_bot.worker.cost.prediction import Past, predict
+from ci_bot.worker.cost.prediction import Past, line_of, on_line, predict
 
 GB = 10**9
 
@@ -58,6 +58,31 @@ def test_predict__no_part_of_the_line_is_below_nothing() -> None:
     found = predict(runs, intervals=1_000, batches=1)
     assert found is not None
     assert found.middle > 0
+
+
+@pytest.mark.parametrize("factor", [2.0, 5.0])
+def test_line__is_as_far_from_runs_above_it_as_from_those_below(factor: float) -> None:
+    """No line is right for both, and neither is to be preferred."""
+    runs = [
+        Past(1, 1, seconds * by, size * GB)
+        for size, seconds in ((1, 15.0), (2, 20.0), (4, 30.0))
+        for by in (factor, 1 / factor)
+    ]
+    line = line_of(runs)
+    assert line is not None
+    assert line == pytest.approx((10.0, 5.0 / GB), rel=1e-3)
+
+
+@given(st.floats(0, 1_000), st.floats(0, 1_000), st.integers(3, 8))
+def test_line__through_runs_that_lie_on_one_is_that_one(
+    fixed: float, per_gb: float, count: int
+) -> None:
+    assume(fixed + per_gb > 1e-3)
+    runs = line(*(2**number for number in range(count)), fixed=fixed, per_gb=per_gb)
+    found = line_of(runs, fewest=3)
+    assert found is not None
+    for run in runs:
+        assert on_line(found, run) == pytest.approx(run.seconds, rel=1e-3)
 
 
 RUNS = st.lists(

@@ -16,6 +16,8 @@ from ci_bot.worker.cost.counters.allocation import Busy, Executor, shares
 from ci_bot.worker.cost.counters.stages import added
 from ci_bot.worker.cost.event_log.plans import Range, read_tables, written_range, written_table
 
+# Between two statements of one run of SQLMesh. A longer one waits for something else.
+LONGEST_PAUSE_SECONDS = 10.0
 _MS = 1_000
 _DRIVER = "driver"
 _PREFIX = "internal.metrics."
@@ -99,10 +101,7 @@ class Application:
     def writes(self) -> list[TableWrite]:
         """The statements that wrote physical tables of SQLMesh and came to their end."""
         done = {number: item for number, item in self.statements.items() if item.end is not None}
-        spans = [
-            Busy(str(number), item.start, item.end or item.start, added(item.stages).used_seconds)
-            for number, item in done.items()
-        ]
+        spans = _spans(done)
         parts = shares(list(self.executors.values()), spans)
         found: list[tuple[Execution, list[Counters], list[float]]] = []
         last: dict[str, int] = {}
@@ -179,6 +178,23 @@ class Application:
         known = self.statements.get(int(event["executionId"]))
         if known is not None:
             known.end = event["time"] / _MS
+
+
+def _spans(done: Mapping[int, Execution]) -> list[Busy]:
+    """Each statement, with the pause before it in which no other one ran.
+
+    An apply is charged for its batches from their begin to their end, in which Spark also analyses
+    and plans the query, and SQLMesh renders it and writes its state. A log tells of none of that:
+    a statement begins in it when it is planned.
+    """
+    spans, busy_until = [], float("-inf")
+    for number, item in sorted(done.items(), key=lambda pair: pair[1].start):
+        end = item.end or item.start
+        pause = item.start - busy_until
+        start = busy_until if 0 < pause <= LONGEST_PAUSE_SECONDS else item.start
+        spans.append(Busy(str(number), start, end, added(item.stages).used_seconds))
+        busy_until = max(busy_until, end)
+    return spans
 
 
 def _moved_nothing(stages: Iterable[Counters]) -> bool:

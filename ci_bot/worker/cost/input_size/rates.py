@@ -1,12 +1,14 @@
 """From the size of a model's input to the time that it takes, as other models took theirs. Pure.
 
 Runs of the model itself count where there are any, else those of models of its kind, else all of
-the project's. With three or more that differ the time is `a x batches + b x bytes`; else so much a
-byte, and no batch less than the shortest of those runs took.
+the project's, each model as much as another, however many runs it has. With three or more that
+differ the time is `a x batches + b x bytes`; else so much a byte, and no batch less than the
+shortest of those runs took.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -51,11 +53,15 @@ def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize |
     Args:
         seen: The project's runs.
     """
-    runs = _like(model, size.kind, [item for item in seen if _tells(item.run)])
+    like = _like(model, size.kind, [item for item in seen if _tells(item.run)])
+    runs = [item.run for item in like]
     if not runs or _beyond(size, runs):
         return None
+    of_model = Counter(item.model for item in like)
     asked = Past(intervals=1, batches=size.batches, seconds=0.0, input_bytes=size.bytes)
-    line = line_of(runs, fewest=FEWEST_OF_A_KIND)
+    line = line_of(
+        runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
+    )
     if line is not None:
         middle = on_line(line, asked)
         off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
@@ -73,13 +79,12 @@ def _tells(run: Past) -> bool:
     return bool(run.input_bytes) and run.seconds > 0 and run.batches > 0
 
 
-def _like(model: str, kind: str, seen: Sequence[CountedRun]) -> list[Past]:
-    own = [item.run for item in seen if item.model == model]
+def _like(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
+    own = [item for item in seen if item.model == model]
     if own:
         return own
     same = [item for item in seen if item.kind == kind]
-    chosen = same if len({item.model for item in same}) >= FEWEST_OF_A_KIND else seen
-    return [item.run for item in chosen]
+    return same if len({item.model for item in same}) >= FEWEST_OF_A_KIND else seen
 
 
 def _beyond(size: InputSize, runs: Sequence[Past]) -> bool:
