@@ -169,7 +169,10 @@ def compare(title: str, document: ApplyDocument) -> None:
     assert document.estimate is not None, document
     expected = {item.model: item for item in document.estimate.models}
     errors, sums = [], [0.0, 0.0]
-    print(f"\n{title}\n{'model':<28}{'layer':<12}{'expected s':>11}{'actual s':>10}{'factor':>8}")
+    print(
+        f"\n{title}\n{'model':<28}{'layer':<12}{'expected s':>11}{'actual s':>10}{'factor':>8}"
+        f"{'expected MB':>13}{'read MB':>9}"
+    )
     for model in document.models:
         known = expected.get(model.model)
         if known is None or model.executor_seconds is None:
@@ -178,7 +181,12 @@ def compare(title: str, document: ApplyDocument) -> None:
         errors.append(abs(guess - actual) / actual)
         sums = [sums[0] + guess, sums[1] + actual]
         factor = max(guess, actual) / min(guess, actual)
-        print(f"{model.model:<28}{known.layer:<12}{guess:>11.1f}{actual:>10.1f}{factor:>8.2f}")
+        size = f"{known.input_bytes / 1e6:.1f}" if known.input_bytes is not None else ""
+        read = f"{model.counters.input_bytes / 1e6:.1f}" if model.counters is not None else ""
+        print(
+            f"{model.model:<28}{known.layer:<12}{guess:>11.1f}{actual:>10.1f}{factor:>8.2f}"
+            f"{size:>13}{read:>9}"
+        )
     if errors:
         print(f"{'sum':<40}{sums[0]:>11.1f}{sums[1]:>10.1f}{max(sums) / min(sums):>8.2f}")
         print(
