@@ -170,7 +170,6 @@ def test_forward_only__builds_a_preview_from_its_start(jvm: OneJvm, shop: Shop) 
     assert by_day(jvm, "shop__pr_6") == dict.fromkeys((8, 9, 10), 84)
 
 
-@pytest.mark.night
 def test_allow_destructive__permits_a_forward_only_change_of_type(jvm: OneJvm, shop: Shop) -> None:
     shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("INT", "STRING"))
 
