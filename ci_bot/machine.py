@@ -27,11 +27,12 @@ CONTAINER_FILE = "ci-bot-container.json"
 
 @dataclass(frozen=True)
 class ContainerUser:
-    """The unprivileged account that the image made for the worker, and the image's own Java."""
+    """The unprivileged account that the image made for the worker, and the image's own Java; None
+    in the image for reviews, which has neither Java nor Spark."""
 
     uid: int
     gid: int
-    java_home: str
+    java_home: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,11 @@ class Machine:
     verbose: bool = False
     color: Literal["auto", "always", "never"] = "auto"
 
+    @property
+    def has_spark(self) -> bool:
+        """Whether Spark can be expected: only the image for reviews has none."""
+        return self.worker_user is None or self.worker_user.java_home is not None
+
     def timestamp(self) -> str:
         """Now, ISO 8601 in UTC, to the second."""
         return self.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -95,7 +101,7 @@ def of_this_process() -> Machine:
         out=sys.stdout,
         log=sys.stderr,
         python=sys.executable,
-        worker_user=_container_user(Path(sys.prefix) / CONTAINER_FILE),
+        worker_user=container_user(Path(sys.prefix) / CONTAINER_FILE),
         temporary=Path(tempfile.gettempdir()),
         monotonic=time.monotonic,
         utc_now=lambda: datetime.now(timezone.utc),
@@ -105,13 +111,21 @@ def of_this_process() -> Machine:
     )
 
 
-def _container_user(path: Path) -> ContainerUser | None:
+def container_user(path: Path) -> ContainerUser | None:
+    """The account that an image's file names; None where there is no such file.
+
+    Raises:
+        BadInput: it names none.
+    """
     if not path.is_file():
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+        java = content["java_home"]
         return ContainerUser(
-            uid=int(content["uid"]), gid=int(content["gid"]), java_home=str(content["java_home"])
+            uid=int(content["uid"]),
+            gid=int(content["gid"]),
+            java_home=None if java is None else str(java),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_bot.bot.trigger import choice, job
+from ci_bot.bot.trigger import choice, job, without_spark
 from ci_bot.bot.trigger.event import read_event
 from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED, Settings, env_name, from_environ
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, Cancelled, format_exception, unexpected
@@ -208,6 +208,7 @@ def _perform(
             if isinstance(chosen, job.Command | job.PostForkReport):
                 return _without_client(chosen, publisher, github)
             try:
+                without_spark.check(chosen, has_spark=machine.has_spark)
                 if not isinstance(chosen, job.Sweep):
                     check_within(options.checkout, REPORT_DIRECTORY)
                 with open_client(

@@ -47,6 +47,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "no_java": "no Java, or none that this Spark runs on",
     "no_prod": "there is no prod environment yet",
     "no_project": "the project's directory does not exist",
+    "no_spark": "this image has no Spark",
     "no_views": "a view was not made",
     "not_a_pr_environment": "the name is none of a pull request's environment",
     "not_ours": "the environment belongs to somebody else",

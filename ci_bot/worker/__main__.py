@@ -161,6 +161,7 @@ def perform(
         os.environ.update(java.for_a_brief_run(os.environ))
 
     def before_spark() -> None:
+        java.check_jars(os.environ)
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
         java.check(java.runtime(os.environ), java.spark_version())
         os.environ.update(

@@ -69,7 +69,7 @@ def open_client(
             temporary=str(workspace.temporary),
             secrets=options.secrets,
             path=CONTAINER_PATH if identity else machine.environ.get("PATH", CONTAINER_PATH),
-            fixed={"JAVA_HOME": user.java_home} if user else None,
+            fixed={"JAVA_HOME": user.java_home} if user and user.java_home else None,
         )
         searched = [str(workspace.repository / path) for path in python_path]
         launch = Launch(

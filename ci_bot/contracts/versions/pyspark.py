@@ -6,6 +6,10 @@ import re
 
 TRIED = ("3.4", "3.5", "4.0", "4.1")
 IN_WORDS = "3.4, 3.5, 4.0 and 4.1"
+# What to do where the action's image for reviews, which has no Spark, is asked for more.
+WITH_SPARK = (
+    "In that workflow name the action without `/review` in `uses:`; its image has Spark and Java."
+)
 
 # PySpark is published as source alone, which runs code when it is installed. These archives are
 # Apache Spark's own releases, with nothing to compile; any index or mirror may serve them.

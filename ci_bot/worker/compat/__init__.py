@@ -61,6 +61,7 @@ from ci_bot.worker.compat.shortcuts.throwaway_cache import spare_the_cache
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
     ListingSparkAdapter,
+    announce_tests_on_spark,
     configured_catalog,
     executor_count,
     has_lazy_spark,
@@ -101,6 +102,7 @@ __all__ = [
     "RefusedChange",
     "StoredSnapshot",
     "analytics_off",
+    "announce_tests_on_spark",
     "as_if_in",
     "as_in_prod",
     "configured_catalog",

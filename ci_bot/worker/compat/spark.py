@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,6 +15,7 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.dialect import to_schema
 from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
+from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, AdapterSql, Catalog
 from ci_bot.worker.words.problems import spark_not_started
@@ -82,7 +83,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
 
 
 def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -> None:
-    """Replaces every Spark connection by one that starts on first use.
+    """Replaces every Spark connection, also of unit tests, by one that starts on first use.
 
     `on_start` is called right before a session is made. Connections are no part of any model's
     fingerprint, so the plan does not change.
@@ -91,8 +92,30 @@ def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -
         for gateway in config.gateways.values():
             if isinstance(gateway.connection, SparkConnectionConfig):
                 gateway.connection = _lazy(gateway.connection, on_start)
+            if isinstance(gateway.test_connection, SparkConnectionConfig):
+                gateway.test_connection = _lazy(gateway.test_connection, on_start)
         if isinstance(config.default_connection, SparkConnectionConfig):
             config.default_connection = _lazy(config.default_connection, on_start)
+        if isinstance(config.default_test_connection_, SparkConnectionConfig):
+            config.default_test_connection_ = _lazy(config.default_test_connection_, on_start)
+
+
+def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
+    """Says that Spark is about to start, where the connection of one of `tests` is Spark.
+
+    SQLMesh makes the connection inside of a test, where a failure is that test's; one that has
+    nothing to do with the project is told before. (`create_testing_engine_adapters`)
+
+    Raises:
+        BadInput: Spark cannot start here.
+    """
+    for gateway in {test.body.get("gateway") or context.selected_gateway for test in tests}:
+        try:
+            connection = context.config.get_test_connection(gateway)
+        except SQLMeshError:
+            continue  # no such gateway: the test itself says so
+        if isinstance(connection, LazySparkConnectionConfig) and connection._on_start is not None:
+            connection._on_start()
 
 
 def _lazy(

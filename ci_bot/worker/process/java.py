@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from ci_bot.contracts.versions.pyspark import WITH_SPARK
 from ci_bot.errors import BadInput
 
 # The optimizing compiler takes half of the processor time of a JVM that lives for seconds, and its
@@ -189,6 +191,32 @@ def in_words(spark: tuple[int, int]) -> str:
     """The same as a sentence without a full stop."""
     *most, last = (str(version) for version in runs_on(spark))
     return f"Spark {spark[0]}.{spark[1]} runs on Java {', '.join(most)} and {last}"
+
+
+def _pyspark() -> Sequence[str]:
+    """Where the installed PySpark lies; nothing of it is imported."""
+    spec = importlib.util.find_spec("pyspark")
+    return list(spec.submodule_search_locations or ()) if spec else []
+
+
+def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None) -> None:
+    """Refuses a PySpark without Spark's own jars, before Java is looked for.
+
+    Args:
+        packages: PySpark's directories; by default those of the installed one.
+
+    Raises:
+        BadInput: there are none, as in the image for reviews.
+    """
+    own = environ.get("SPARK_HOME")
+    homes = [*(_pyspark() if packages is None else packages), *([own] if own else [])]
+    if homes and not any((Path(home) / "jars").is_dir() for home in homes):
+        raise BadInput(
+            "This needs Spark, and the PySpark here has none of its jars, as in the image for "
+            "reviews.",
+            hint=WITH_SPARK,
+            reason_code="no_spark",
+        )
 
 
 def check(found: Runtime | None, spark: tuple[int, int]) -> None:

@@ -28,9 +28,13 @@ def run(context: Any, tests: Sequence[Any], repository: Path) -> TestsCheck:
 
     SQLMesh builds all tests before it runs the first, so that one broken definition stops them all;
     then they are run one by one.
+
+    Raises:
+        BadInput: they run on Spark, which cannot start here.
     """
     if not tests:
         return TestsCheck(status="none")
+    compat.announce_tests_on_spark(context, tests)
     results, broken = [], []
     # Building a test changes its definition, and a second time that can fail.
     bodies = [copy.deepcopy(test.body) for test in tests]

@@ -1,0 +1,74 @@
+"""The image for reviews, which has neither Java nor Spark: what it does, and how it says no."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ci_bot.bot.trigger import job, without_spark
+from ci_bot.bot.trigger.comment_command import Help
+from ci_bot.errors import EXIT_BAD_INPUT, BadInput
+from ci_bot.machine import CONTAINER_FILE, ContainerUser, container_user
+from ci_bot.worker.process import java
+
+ON_SPARK = {
+    "An apply": job.Apply(number=7, requested_by="octocat"),
+    "An estimate": job.Estimate(number=7, requested_by="octocat"),
+    "A cleanup": job.Cleanup(number=7, merged=True, closed=True),
+    "A sweep": job.Sweep(),
+}
+WITHOUT = [
+    job.Review(number=7),
+    job.Accept(number=7, comment_id=1),
+    job.Command(number=7, comment_id=1, author="octocat", command=Help()),
+    job.PostForkReport(run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True),
+    job.Skip("nothing"),
+]
+
+
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_what_needs_spark__is_refused_with_the_way_out(name: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        without_spark.check(ON_SPARK[name], has_spark=False)
+    assert refused.value.message == f"{name} needs Spark, and the image for reviews has none."
+    assert "without `/review`" in (refused.value.hint or "")
+    assert (refused.value.reason_code, refused.value.exit_code) == ("no_spark", EXIT_BAD_INPUT)
+    without_spark.check(ON_SPARK[name], has_spark=True)
+
+
+@pytest.mark.parametrize("activity", WITHOUT, ids=lambda each: type(each).__name__)
+def test_what_needs_none__goes_on(activity: job.Activity) -> None:
+    without_spark.check(activity, has_spark=False)
+
+
+def test_activities__are_all_on_one_of_the_two_lists() -> None:
+    listed = {type(each) for each in [*ON_SPARK.values(), *WITHOUT]}
+    assert listed == set(job.Activity.__args__)
+
+
+@pytest.mark.parametrize("home", ["/opt/java", None])
+def test_container_file__says_whether_there_is_a_java(tmp_path: Path, home: str | None) -> None:
+    (tmp_path / CONTAINER_FILE).write_text(json.dumps({"uid": 1, "gid": 2, "java_home": home}))
+    assert container_user(tmp_path / CONTAINER_FILE) == ContainerUser(1, 2, home)
+
+
+def test_pyspark__without_its_jars_is_told_before_java_is_looked_for(tmp_path: Path) -> None:
+    package = tmp_path / "pyspark"
+    package.mkdir()
+    with pytest.raises(BadInput) as refused:
+        java.check_jars({}, packages=[str(package)])
+    assert refused.value.reason_code == "no_spark"
+    assert refused.value.exit_code == EXIT_BAD_INPUT
+    (package / "jars").mkdir()
+    java.check_jars({}, packages=[str(package)])
+
+
+def test_pyspark__with_a_spark_of_the_projects_own_needs_no_jars(tmp_path: Path) -> None:
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    java.check_jars({"SPARK_HOME": str(tmp_path / "spark")}, packages=[str(tmp_path / "none")])
+
+
+def test_pyspark__installed_here_has_its_jars() -> None:
+    java.check_jars({})
