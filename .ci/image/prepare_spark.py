@@ -45,7 +45,9 @@ def write_classpath_jar() -> None:
     with zipfile.ZipFile(CLASSPATH_JAR, "w") as jar:
         # Relative and below this jar's own directory: the JVM's archive compares plain path
         # strings and would not recognise a jar behind `..`.
-        jar.writestr("META-INF/MANIFEST.MF", manifest([f"jars/{name}" for name in jars]))
+        # Its date is the earliest that there is, so that two builds are alike.
+        entry = zipfile.ZipInfo("META-INF/MANIFEST.MF")
+        jar.writestr(entry, manifest([f"jars/{name}" for name in jars]))
 
 
 def write_conf() -> None:

@@ -1,4 +1,5 @@
-"""Builds the image of this checkout and prints its name: `python -m tests.container.build`.
+"""Builds both images of this checkout and prints the first one's name:
+`python -m tests.container.build`.
 
 Whoever runs several groups of tests builds it once before them and names it in CI_BOT_TEST_IMAGE.
 Exit 3 where no container engine answers.
@@ -12,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from .engine import EngineMissingError, build_secrets, find_engine
-from .fixtures import ROOT, TAG
+from .fixtures import FOR_REVIEWS, ROOT, TAG, TARGET
 
 
 def main() -> int:
@@ -22,7 +23,9 @@ def main() -> int:
         print(missing, file=sys.stderr)
         return 3
     with tempfile.TemporaryDirectory(prefix="ci-bot-build-") as scratch:
-        engine.build(ROOT, TAG, build_secrets(os.environ, Path(scratch)))
+        secrets = build_secrets(os.environ, Path(scratch))
+        engine.build(ROOT, TAG, secrets)
+        engine.build(ROOT, TAG + FOR_REVIEWS, secrets, *TARGET)
     print(TAG)
     return 0
 

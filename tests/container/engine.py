@@ -51,13 +51,13 @@ class Engine:
         """Whether the engine holds this image already."""
         return self.call("image", "inspect", name, check=False).returncode == 0
 
-    def build(self, context: Path, tag: str, secrets: Mapping[str, Path]) -> None:
+    def build(self, context: Path, tag: str, secrets: Mapping[str, Path], *options: str) -> None:
         """Build the image of `context`, on the local base if there is one."""
         base = ["--build-arg", f"BASE_IMAGE={LOCAL_BASE}"] if self.has_image(LOCAL_BASE) else []
         handed_in = [f"--secret=id={name},src={path}" for name, path in secrets.items()]
         # Host networking: an engine started by .ci/engine.sh has no bridge.
         self.call(
-            "build", "--network", "host", *base, *handed_in, "--tag", tag, str(context),
+            "build", "--network", "host", *base, *handed_in, *options, "--tag", tag, str(context),
             timeout=1800,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""pytest fixtures: `engine`, `image` and `action`; conftest.py here hands them to the tests."""
+"""pytest fixtures: `engine`, `image`, `review_image` and `action`; conftest.py here hands them to the tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .runner import Action
 
 ROOT = Path(__file__).resolve().parents[2]
 TAG = "ci-bot:test"
+FOR_REVIEWS = "-review"  # added to the name of the image without Spark
+TARGET = ("--target", "review")
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +39,22 @@ def image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> str:
         return given
     engine.build(ROOT, TAG, build_secrets(os.environ, tmp_path_factory.mktemp("build")))
     return TAG
+
+
+@pytest.fixture(scope="session")
+def review_image(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Tag of the image for reviews, of the same checkout as `image` and made of its stages."""
+    tag = image + FOR_REVIEWS
+    if os.environ.get("CI_BOT_TEST_IMAGE") and engine.has_image(tag):
+        return tag
+    engine.build(ROOT, tag, build_secrets(os.environ, tmp_path_factory.mktemp("build")), *TARGET)
+    return tag
+
+
+@pytest.fixture
+def review_action(engine: Engine, review_image: str, tmp_path: Path) -> Action:
+    """The action of `review/` in a job of its own."""
+    return Action.prepare(engine, review_image, ROOT / "review" / "action.yml", tmp_path)
 
 
 @pytest.fixture

@@ -31,6 +31,11 @@ def test_image__is_what_it_says_and_runs(engine: Engine, image: str) -> None:
     assert done.stdout.endswith(f"{image} is version {__version__}, and runs\n")
 
 
+def test_review_image__is_what_it_says_and_runs(engine: Engine, review_image: str) -> None:
+    done = tried(engine, review_image, __version__)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_image__of_another_version_is_refused(engine: Engine, image: str) -> None:
     done = tried(engine, image, "9.9.9")
     assert done.returncode == 1

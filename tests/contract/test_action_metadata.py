@@ -87,6 +87,23 @@ def test_action__every_input_reaches_its_variable(metadata: Any) -> None:
     assert metadata["runs"]["env"] == expected
 
 
+def test_review_action__differs_in_its_name_its_words_and_its_image_alone(metadata: Any) -> None:
+    """Two files, because GitHub has no other way to give one action two images."""
+    review = YAML(typ="safe").load((ROOT / "review" / "action.yml").read_text("utf-8"))
+    assert review["runs"]["image"] == "../Dockerfile"
+    own = {"name", "description"}
+    assert {key: review[key] for key in review if key not in own | {"runs"}} == {
+        key: metadata[key] for key in metadata if key not in own | {"runs"}
+    }
+    assert review["runs"] == {**metadata["runs"], "image": "../Dockerfile"}
+    # Each input's words, too: what follows `runs:` and `inputs:` is the same text.
+    texts = [
+        (ROOT / name).read_text("utf-8").partition("\ninputs:\n")[2].partition("\nruns:\n")[0]
+        for name in ("action.yml", "review/action.yml")
+    ]
+    assert texts[0] == texts[1] != ""
+
+
 def test_action__is_the_container_with_its_one_command(metadata: Any) -> None:
     runs = metadata["runs"]
     assert runs["using"] == "docker"

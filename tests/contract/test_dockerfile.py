@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = r"@sha256:[0-9a-f]{64}"
+# The Pythons that the package installs on, each with the lock file of its image.
+IMAGE_LOCKS = {
+    "3.10": ".ci/image/locks/python-3.10.lock",
+    "3.11": "requirements.lock",
+    "3.12": ".ci/image/locks/python-3.12.lock",
+    "3.13": ".ci/image/locks/python-3.13.lock",
+}
 LOCKS = [
-    "requirements.lock",
+    *IMAGE_LOCKS.values(),
     "requirements-dev.lock",
     ".ci/image/requirements-build.lock",
 ]
+STAGES = ("review", "")  # the images: a stage by its name, and the last one
+
+
+def locked(name: str) -> dict[str, str]:
+    """The packages of a lock file with their versions."""
+    return dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / name).read_text("utf-8"), re.M))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +42,8 @@ def instructions() -> list[str]:
 
 
 def test_base__is_debian_bookworm_slim_by_digest(instructions: list[str]) -> None:
-    assert re.fullmatch(rf"ARG BASE_IMAGE=debian:bookworm-slim{DIGEST}", instructions[0])
+    assert instructions[0] == "ARG PYTHON_VERSION=3.11"
+    assert re.fullmatch(rf"ARG BASE_IMAGE=debian:bookworm-slim{DIGEST}", instructions[1])
 
 
 def test_base__no_stage_is_built_on_anything_else(instructions: list[str]) -> None:
@@ -41,17 +58,26 @@ def test_base__no_stage_is_built_on_anything_else(instructions: list[str]) -> No
 def test_entry_point__is_pythons_full_path_in_exec_form_and_isolated(
     instructions: list[str],
 ) -> None:
-    (entry,) = [line for line in instructions if line.startswith("ENTRYPOINT ")]
+    entry, same = [line for line in instructions if line.startswith("ENTRYPOINT ")]
+    assert entry == same
     command = json.loads(entry.removeprefix("ENTRYPOINT "))
     assert command[0].startswith("/")
     assert "-I" in command
     assert command[-2:] == ["-m", "ci_bot"]
-    assert 'CMD ["run"]' in instructions
+    assert instructions.count('CMD ["run"]') == len(STAGES)
 
 
-def test_final_stage__starts_as_root_and_installs_nothing(instructions: list[str]) -> None:
-    last = max(index for index, line in enumerate(instructions) if line.startswith("FROM "))
-    final = instructions[last:]
+@pytest.mark.parametrize("name", STAGES)
+def test_final_stages__start_as_root_and_install_nothing(
+    instructions: list[str], name: str
+) -> None:
+    stages = "\n".join(instructions).split("\nFROM ")
+    (stage,) = (
+        [each for each in stages if each.splitlines()[0].endswith(f" AS {name}")]
+        if name
+        else stages[-1:]
+    )
+    final = stage.splitlines()
     assert [line for line in final if line.startswith("USER ")] == ["USER 0:0"]
     assert not [line for line in final if line.startswith(("RUN ", "ADD "))]
     assert all("--from=" in line for line in final if line.startswith("COPY "))
@@ -60,19 +86,19 @@ def test_final_stage__starts_as_root_and_installs_nothing(instructions: list[str
 def test_root__the_waiver_has_its_reason_above_it() -> None:
     lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
     waivers = [index for index, line in enumerate(lines) if "hadolint ignore=" in line]
-    assert [lines[index] for index in waivers] == ["# hadolint ignore=DL3002"]
+    assert [lines[index] for index in waivers] == ["# hadolint ignore=DL3002"] * len(STAGES)
     for index in waivers:
         assert lines[index - 1].startswith("# "), "say why, right above"
 
 
 def test_worker__has_the_same_number_everywhere(instructions: list[str]) -> None:
     text = "\n".join(instructions)
-    assert re.findall(r"(?:--uid|--gid|\"uid\":|\"gid\":) (\d+)", text) == ["10001"] * 5
+    assert re.findall(r"(?:--uid|--gid|\"uid\":|\"gid\":) (\d+)", text) == ["10001"] * 7
 
 
 def test_apt__every_package_is_pinned_to_its_release_line(instructions: list[str]) -> None:
     installs = re.findall(
-        r"apt-get install --yes --no-install-recommends (.+?)(?:&&|$)", "\n".join(instructions)
+        r"apt-get install --yes --no-install-recommends (.+?)(?:&&|\|\||$)", "\n".join(instructions)
     )
     packages = " ".join(installs).split()
     assert len(installs) == sum(line.count("apt-get install") for line in instructions)
@@ -93,7 +119,9 @@ def test_lock__every_package_has_one_version_and_a_hash(name: str) -> None:
     _header, *packages = entries
     assert packages
     for package in packages:
-        assert re.match(r"[a-z0-9.\[\],-]+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", package)
+        assert re.match(
+            r"[a-z0-9.\[\],-]+==\S+ (?:; [^\\]+)?\\\n    --hash=sha256:[0-9a-f]{64}", package
+        )
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -110,14 +138,67 @@ def test_lock__says_how_it_was_made(name: str) -> None:
     assert second_line.endswith(f" -o {name}")
 
 
-def test_lock__tests_run_on_what_the_image_has() -> None:
-    def versions(name: str) -> dict[str, str]:
-        text = (ROOT / name).read_text("utf-8")
-        return dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", text, re.M))
+def test_lock__there_is_one_for_each_python_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["requires-python"] == ">=3.10,<3.14"
+    stored = {path.relative_to(ROOT).as_posix() for path in (ROOT / ".ci/image/locks").iterdir()}
+    assert stored == set(IMAGE_LOCKS.values()) - {"requirements.lock"}
+    command = r" pyproject\.toml .*requirements\.in .*--python-version ([\d.]+) "
+    for version, name in IMAGE_LOCKS.items():
+        found = re.search(command, (ROOT / name).read_text("utf-8").splitlines()[1])
+        assert found is not None
+        assert found[1] == version
 
-    image = versions("requirements.lock")
+
+def test_lock__of_another_python_has_the_packages_that_decide_at_the_same_version() -> None:
+    """What reads SQL, plans and speaks with GitHub is one and the same in all images."""
+    wanted = ("sqlmesh", "sqlglot", "pyspark", "pygithub", "duckdb", "psycopg2-binary", "pydantic")
+    found = {name: [locked(name)[each] for each in wanted] for name in IMAGE_LOCKS.values()}
+    assert len(set(map(tuple, found.values()))) == 1, found
+
+
+@pytest.mark.parametrize(("version", "name"), IMAGE_LOCKS.items())
+def test_lock__is_complete_for_its_python(version: str, name: str) -> None:
+    """Every package that a locked one asks for on that Python is locked, too, in a fitting version.
+
+    By the metadata of the packages that are installed here; what another Python needs beside them
+    is named.
+    """
+    versions = locked(name)
+    surroundings = {
+        "python_version": version,
+        "python_full_version": f"{version}.0",
+        "platform_system": "Linux",
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+        "os_name": "posix",
+        "extra": "",
+    }
+    looked_at = 0
+    for package, its_version in versions.items():
+        try:
+            here = metadata.distribution(package)
+        except metadata.PackageNotFoundError:
+            assert version == "3.10", f"{package} is not installed here"
+            continue
+        if here.version != its_version:
+            continue
+        looked_at += 1
+        for line in here.requires or ():
+            asked = Requirement(line)
+            if asked.marker is None or asked.marker.evaluate(surroundings):
+                spelled = re.sub(r"[-_.]+", "-", asked.name).lower()
+                assert spelled in versions, f"{package} asks for {line}"
+                assert asked.specifier.contains(versions[spelled], prereleases=True), line
+    assert looked_at > 50
+
+
+def test_lock__tests_run_on_what_the_image_has() -> None:
+    image = locked("requirements.lock")
     # .ci/setup.sh installs both.
-    tests = versions(".ci/image/requirements-build.lock") | versions("requirements-dev.lock")
+    tests = locked(".ci/image/requirements-build.lock") | locked("requirements-dev.lock")
     assert {name: tests.get(name) for name in image if name != "pip"} == {
         name: version for name, version in image.items() if name != "pip"
     }

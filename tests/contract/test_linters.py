@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).resolve().parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted([*GITHUB.glob("workflows/*.yml"), *GITHUB.glob("examples/*.yml")])
+ACTIONS = [ROOT / "action.yml", ROOT / "review" / "action.yml"]
 FORMS = sorted(set(GITHUB.glob("ISSUE_TEMPLATE/*.yml")) - {GITHUB / "ISSUE_TEMPLATE/config.yml"})
 ZIZMOR = ("zizmor", "--offline", "--persona=auditor", "--no-progress", "--color=never")
 SCHEMA = ("check-jsonschema", "--builtin-schema")
@@ -36,8 +37,8 @@ def assert_clean(done: subprocess.CompletedProcess[str]) -> None:
 
 def test_zizmor__finds_nothing() -> None:
     # Named one by one: a directory search looks below .github/workflows only.
-    files = [*WORKFLOWS, ROOT / ".github" / "dependabot.yml", ROOT / "action.yml"]
-    assert len(files) == 12
+    files = [*WORKFLOWS, ROOT / ".github" / "dependabot.yml", *ACTIONS]
+    assert len(files) == 13
     assert_clean(lint(*ZIZMOR, *map(str, files)))
 
 
@@ -82,7 +83,7 @@ def test_hadolint__notices_a_floating_package(tmp_path: Path) -> None:
     ("schema", "files"),
     [
         ("vendor.github-workflows", WORKFLOWS),
-        ("vendor.github-actions", [ROOT / "action.yml"]),
+        ("vendor.github-actions", ACTIONS),
         ("vendor.dependabot", [ROOT / ".github" / "dependabot.yml"]),
         ("vendor.github-issue-forms", FORMS),
         ("vendor.github-issue-config", [GITHUB / "ISSUE_TEMPLATE" / "config.yml"]),

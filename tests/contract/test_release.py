@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -36,7 +37,9 @@ def checkout(tmp_path: Path) -> Path:
     """What can be released as v1.2.3."""
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
-    (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text("utf-8"))
+    (tmp_path / "review").mkdir()
+    for name in RELEASE.ACTIONS:
+        (tmp_path / name).write_text((ROOT / name).read_text("utf-8"))
     return tmp_path
 
 
@@ -58,6 +61,12 @@ def test_check__finds_nothing_where_all_agree(checkout: Path) -> None:
         ("CHANGELOG.md", "[Unreleased]\n", "[Unreleased]\n\n- New.\n", "still has entries"),
         ("action.yml", "Reviews SQLMesh plans", "Reviews " * 9 + "plans", "the Marketplace takes"),
         ("action.yml", "image: Dockerfile", "image: docker://x", "does not name the Dockerfile"),
+        (
+            "review/action.yml",
+            "image: ../Dockerfile",
+            "image: x",
+            "review/action.yml does not name",
+        ),
     ],
 )
 def test_check__tells_what_does_not_agree(
@@ -82,16 +91,18 @@ def test_check__this_action_fits_the_marketplace(checkout: Path) -> None:
     assert len(action["description"]) <= RELEASE.MARKETPLACE_DESCRIPTION
 
 
-def test_pin__changes_one_line_and_takes_an_image_with_its_digest_only() -> None:
-    before = (ROOT / "action.yml").read_text("utf-8")
+@pytest.mark.parametrize("name", ["action.yml", "review/action.yml"])
+def test_pin__changes_one_line_and_takes_an_image_with_its_digest_only(name: str) -> None:
+    before = (ROOT / name).read_text("utf-8")
+    dockerfile = RELEASE.ACTIONS[name]
     image = f"ghcr.io/octo/shop@{DIGEST}"
-    after = RELEASE.pinned(before, image)
+    after = RELEASE.pinned(before, dockerfile, image)
     different = [
         (old, new)
         for old, new in zip(before.splitlines(), after.splitlines(), strict=True)
         if old != new
     ]
-    assert different == [("  image: Dockerfile", f"  image: docker://{image}")]
+    assert different == [(f"  image: {dockerfile}", f"  image: docker://{image}")]
     for wrong in (
         "ghcr.io/octo/shop:v1.2.3",
         f"ghcr.io/Octo/shop@{DIGEST}\n",
@@ -99,7 +110,19 @@ def test_pin__changes_one_line_and_takes_an_image_with_its_digest_only() -> None
         f"x@{DIGEST[:-1]}",
     ):
         with pytest.raises(ValueError, match="no digest to name"):
-            RELEASE.pinned(before, wrong)
+            RELEASE.pinned(before, dockerfile, wrong)
+
+
+def test_pin__names_each_image_in_its_action_or_none_of_them(checkout: Path) -> None:
+    def images() -> list[str]:
+        return [load(checkout / name)["runs"]["image"] for name in RELEASE.ACTIONS]
+
+    before = images()
+    assert RELEASE.main(checkout, ["pin", f"x/y@{DIGEST}", "x/y:v1.2.3-review"]) == 2
+    assert images() == before
+    other = "sha256:" + "0b" * 32
+    assert RELEASE.main(checkout, ["pin", f"x/y@{DIGEST}", f"x/y@{other}"]) == 0
+    assert images() == [f"docker://x/y@{DIGEST}", f"docker://x/y@{other}"]
 
 
 def first_script(job: str) -> str:
@@ -159,14 +182,74 @@ def test_workflow__tries_the_pushed_image_without_a_login_before_it_tags() -> No
     tried = next(i for i, text in enumerate(scripts) if ".ci/try_image.sh" in text)
     tagged = next(i for i, text in enumerate(scripts) if "refs/tags" in text)
     assert tried < tagged
+    for image in ("$IMAGE", "$REVIEW_IMAGE"):
+        assert f'.ci/try_image.sh "{image}" ' in scripts[tried]
     assert not [step for step in tag["steps"] if "login" in step.get("uses", "")]
     assert "packages" not in tag["permissions"]
 
 
-def test_workflow__labels_the_image_with_where_it_comes_from() -> None:
-    build = next(
-        step for step in WORKFLOW["jobs"]["image"]["steps"] if "build-push" in step.get("uses", "")
-    )
-    labels = dict(line.split("=", 1) for line in build["with"]["labels"].splitlines())
+def test_workflow__builds_both_images_alike_with_where_they_come_from() -> None:
+    steps = WORKFLOW["jobs"]["image"]["steps"]
+    full, review = (step["with"] for step in steps if "build-push" in step.get("uses", ""))
+    labels = dict(line.split("=", 1) for line in full["labels"].splitlines())
     prefix = "org.opencontainers.image."
     assert set(labels) == {prefix + name for name in ("source", "version", "revision")}
+    assert review.pop("target") == "review"
+    assert review.pop("tags") == full.pop("tags") + "-review"
+    # The second one is made of the stages of the first.
+    assert full.pop("no-cache") is True
+    assert review == full
+    assert "compression=zstd" in full["outputs"]
+
+
+GH = """#!{python}
+import json, os, sys
+place, words = os.environ["RECORD"], sys.argv[1:]
+body = json.load(sys.stdin) if "--input" in words else None
+with open(place, "a", encoding="utf-8") as record:
+    record.write(json.dumps([words, body]) + "\\n")
+print("sha-of-" + words[1].rsplit("/", 1)[-1] if words[0] == "api" else "")
+"""
+
+
+def test_workflow__tags_a_commit_with_both_actions_as_they_are_pinned(checkout: Path) -> None:
+    """The last script, with a `gh` that writes down what it was asked for."""
+    programs = checkout / "programs"
+    programs.mkdir()
+    (programs / "gh").write_text(GH.format(python=sys.executable))
+    (programs / "gh").chmod(0o755)
+    (checkout / ".ci").mkdir()
+    (checkout / ".ci" / "release.py").write_text((ROOT / ".ci" / "release.py").read_text("utf-8"))
+    script = WORKFLOW["jobs"]["tag"]["steps"][-1]["run"]
+    done = subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=checkout,
+        env={
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "RECORD": str(checkout / "record"),
+            "GITHUB_REPOSITORY": "octo/shop",
+            "GITHUB_SHA": "1" * 40,
+            "GITHUB_STEP_SUMMARY": str(checkout / "summary"),
+            "VERSION": "v1.2.3",
+            "IMAGE": f"ghcr.io/octo/shop@{DIGEST}",
+            "REVIEW_IMAGE": f"ghcr.io/octo/shop@{DIGEST[:-1]}b",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = [json.loads(line) for line in (checkout / "record").read_text().splitlines()]
+    asked = [words[1].removeprefix("repos/octo/shop/") for words, _ in calls]
+    assert asked == [f"git/commits/{'1' * 40}", "git/trees", "git/commits", "git/refs", "create"]
+    body = calls[1][1]
+    assert body["base_tree"] == f"sha-of-{'1' * 40}"
+    assert [(entry["path"], entry["mode"], entry["type"]) for entry in body["tree"]] == [
+        (name, "100644", "blob") for name in RELEASE.ACTIONS
+    ]
+    for entry, digest in zip(body["tree"], (DIGEST, DIGEST[:-1] + "b"), strict=True):
+        assert f"\n  image: docker://ghcr.io/octo/shop@{digest}\n" in entry["content"]
+    assert "tree=sha-of-trees" in calls[2][0]
+    assert f"parents[]={'1' * 40}" in calls[2][0]
+    assert {"ref=refs/tags/v1.2.3", "sha=sha-of-commits"} <= set(calls[3][0])
+    assert calls[4][0][:3] == ["release", "create", "v1.2.3"]

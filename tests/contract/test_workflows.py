@@ -19,6 +19,8 @@ DEPLOY = ROOT / ".github" / "examples" / "deploy.yml"
 EXAMPLES = sorted(set(DEPLOY.parent.glob("*.yml")) - {DEPLOY})
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTION = "your-org/sqlmesh-plan-review"
+# What needs no Spark takes the small image.
+WITHOUT_SPARK = {"review", "commands", "fork-comment"}
 ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}
 PERMISSIONS = {
     "review": ALL_PERMISSIONS,
@@ -49,7 +51,9 @@ def steps(workflow: Any) -> Iterator[Any]:
 
 
 def uses(workflow: Any, action: str) -> list[Any]:
-    return [step for step in steps(workflow) if step.get("uses", "").startswith(f"{action}@")]
+    """The steps of an action, or of one in a directory of it."""
+    named = re.compile(rf"{re.escape(action)}(/[\w-]+)?@")
+    return [step for step in steps(workflow) if named.match(step.get("uses", ""))]
 
 
 def by_name(path: Path) -> str:
@@ -89,13 +93,17 @@ def test_actions__are_pinned_by_commit_with_their_version_beside(path: Path) -> 
     lines = [line for line in path.read_text("utf-8").splitlines() if "uses:" in line]
     assert lines or path.stem == "none"
     for line in lines:
-        assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+        assert re.search(r"uses: [\w-]+/[\w-]+(/[\w-]+)?@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), (
+            line
+        )
 
 
 def test_actions__one_commit_per_action_everywhere() -> None:
     pins: dict[str, set[str]] = {}
     for path in [*OWN, *EXAMPLES, DEPLOY]:
-        for name, rest in re.findall(r"uses: ([\w-]+/[\w-]+)@(.+)$", path.read_text("utf-8"), re.M):
+        for name, rest in re.findall(
+            r"uses: ([\w-]+/[\w-]+)(?:/[\w-]+)?@(.+)$", path.read_text("utf-8"), re.M
+        ):
             pins.setdefault(name, set()).add(rest)
     assert {name: found for name, found in pins.items() if len(found) > 1} == {}
 
@@ -144,6 +152,8 @@ def test_action__is_used_once_with_known_inputs(path: Path) -> None:
     (step,) = uses(load(path), ACTION)
     known = load(ROOT / "action.yml")["inputs"]
     assert set(step.get("with", {})) <= set(known)
+    small = step["uses"].startswith(f"{ACTION}/review@")
+    assert small == (path.stem in WITHOUT_SPARK)
 
 
 def test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target() -> None:
@@ -308,12 +318,14 @@ def test_reports__are_kept_under_one_name_also_after_a_no_go() -> None:
 
 def test_release__attests_and_names_the_digest() -> None:
     workflow = load(ROOT / ".github" / "workflows" / "release.yml")
-    (build,) = uses(workflow, "docker/build-push-action")
-    assert build["with"]["provenance"] == "mode=max"
-    assert build["with"]["sbom"] is True
-    (attest,) = uses(workflow, "actions/attest")
-    assert attest["with"]["subject-digest"] == "${{ steps.build.outputs.digest }}"
-    assert 'release.py pin "$IMAGE"' in workflow["jobs"]["tag"]["steps"][-1]["run"]
+    builds = uses(workflow, "docker/build-push-action")
+    assert len(builds) == 2
+    for build, attest in zip(builds, uses(workflow, "actions/attest"), strict=True):
+        assert build["with"]["provenance"] == "mode=max"
+        assert build["with"]["sbom"] is True
+        digest = f"${{{{ steps.{build['id']}.outputs.digest }}}}"
+        assert attest["with"]["subject-digest"] == digest
+    assert 'release.py pin "$IMAGE" "$REVIEW_IMAGE"' in workflow["jobs"]["tag"]["steps"][-1]["run"]
 
 
 def test_ci__runs_every_group_of_tests_once_and_the_quick_ones_first() -> None:
