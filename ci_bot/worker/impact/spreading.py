@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from ci_bot.worker.impact.differences import OwnPart, differences
 from ci_bot.worker.impact.expressions import UnreadableError
@@ -103,7 +105,9 @@ def spread(project: ChangedProject) -> Spread:
     """Follows every changed part down to the leaves."""
     parts = Parts()
     reached: dict[str, Reach] = {}
-    columns = dict(project.columns)
+    # Those of most tables are never asked for: a copy would ask for all. It is not written to.
+    given = cast(MutableMapping[str, tuple[str, ...] | None], project.columns)
+    columns = ChainMap[str, tuple[str, ...] | None]({}, given)
     own = {model.name: list(_own_parts(model, project)) for model in project.models}
     bits = _numbered(own, parts)
     for model in project.models:
@@ -157,7 +161,7 @@ class _Step:
         self,
         model: Model,
         project: ChangedProject,
-        columns: dict[str, tuple[str, ...] | None],
+        columns: MutableMapping[str, tuple[str, ...] | None],
         parts: Parts,
         reached: dict[str, Reach],
     ) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from ci_bot.contracts.documents.plan import ChangeType, Finding
@@ -102,6 +102,29 @@ def project_of(changed: ChangedModels, names: Names) -> ChangedProject:
     return _Reader(changed, names).project()
 
 
+class _TableColumns(Mapping[str, tuple[str, ...] | None]):
+    """The columns of tables, worked out for those that somebody asks for: the query of a model has
+    to be optimized to know them, and most models below a change read nothing of it."""
+
+    def __init__(
+        self, names: Mapping[str, str], columns: Callable[[str], tuple[str, ...] | None]
+    ) -> None:
+        self._names = names
+        self._of = cache(columns)
+
+    def __getitem__(self, table: str) -> tuple[str, ...] | None:
+        return self._of(self._names[table])
+
+    def __contains__(self, table: object) -> bool:
+        return table in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 class _Reader:
     def __init__(self, changed: ChangedModels, names: Names) -> None:
         self._names = names
@@ -130,7 +153,7 @@ class _Reader:
         shown = {plain(name): self._names.of(name) for name in (*read, *self._removed)}
         return ChangedProject(
             models=tuple(models),
-            columns={plain(name): self._columns(name) for name in read},
+            columns=_TableColumns({plain(name): name for name in read}, self._columns),
             shown=lambda name: shown.get(name, name),
         )
 
