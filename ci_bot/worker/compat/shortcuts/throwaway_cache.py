@@ -30,6 +30,7 @@ def spare_the_cache(*, loaded_again: bool) -> None:
     """
     _read_snapshots_as_they_are()
     _compare_what_is_there()
+    _compare_as_from_one_entry()
     _remember_crons()
     if not loaded_again:
         _pass_models_on()
@@ -73,6 +74,32 @@ def _compare_what_is_there() -> None:
         return compare(source, target, *args, **more)
 
     module.diff = diff
+
+
+def _compare_as_from_one_entry() -> None:
+    """Two definitions of a model whose rendered queries would be one entry of the cache have one
+    rendered query: that of the project, which is loaded first. The name of an entry does not tell
+    dialects and kinds apart, so SQLMesh takes another dialect of the same text for metadata.
+    (`OptimizedQueryCache._entry_name`, `SnapshotCache.get_or_load`)
+    """
+    kind: Any = SqlModel
+    plain = kind.is_metadata_only_change
+    name_of = model_cache.OptimizedQueryCache._entry_name
+
+    def is_metadata_only_change(self: Any, previous: Any) -> bool:
+        if (
+            isinstance(previous, SqlModel)
+            and self.query_.sql == previous.query_.sql
+            and self.metadata_hash != previous.metadata_hash
+            and name_of(self) == name_of(previous)
+        ):
+            query = self.render_query()
+            previous._query_renderer.update_cache(
+                query, self.violated_rules_for_query, optimized=query is not None
+            )
+        return bool(plain(self, previous))
+
+    kind.is_metadata_only_change = is_metadata_only_change
 
 
 def _pass_models_on() -> None:
