@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,10 +12,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import sqlmesh.core.constants
+from sqlmesh.core import dialect as d
 from sqlmesh.core.context import Context
+from sqlmesh.core.model import load_sql_based_model, load_sql_based_models
 from sqlmesh.utils.date import to_timestamp
 
 from ci_bot.worker import compat
+from ci_bot.worker.compat.shortcuts.plain_models import lists_columns
+from ci_bot.worker.compat.shortcuts.queries_in_files import leave_in_file
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline
 from ci_bot.worker.project.directories import ProjectPlace
@@ -106,10 +112,14 @@ def promoted(shop: Shop) -> None:
     state.close()
 
 
-def told(context: Any) -> Any:
+def told(context: Any, *, spared: bool) -> Any:
     """All that a plan says, and what models say of themselves."""
     try:
-        plan = context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True).build()
+        asked = {"execution_time": UNTIL, "skip_tests": True}
+        if spared:
+            plan = compat.build(compat.plan_builder(context, "pr_1", **asked))
+        else:
+            plan = context.plan_builder("pr_1", **asked).build()
     except Exception as error:
         return repr(error)
     snapshots = {
@@ -128,6 +138,7 @@ def told(context: Any) -> Any:
             model.column_descriptions,
             model.render_query().sql() if model.is_sql and model.render_query() else None,
             sorted(rule.__name__ for rule in model.violated_rules_for_query),
+            model.json(),
         )
         for model in context.models.values()
     }
@@ -138,11 +149,14 @@ def told(context: Any) -> Any:
 
 
 def loaded_and_told(shop: Shop, cache: Path, *, spared: bool) -> Any:
+    sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
+    if spared:
+        compat.spare_the_cache(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
         with compat.as_in_prod(context) if spared else nullcontext():
             context.load()
-        return told(context)
+        return told(context, spared=spared)
     except Exception as error:
         return repr(error)
     finally:
@@ -193,12 +207,85 @@ def test_plan__is_the_same_after_edits_by_chance(shop: Shop, tmp_path: Path) -> 
         edited(shop, names, lambda: both_ways(shop, tmp_path))
 
 
-def optimized(shop: Shop, cache: Path) -> set[str]:
-    """The models whose query the load has optimized."""
+def _seen(node: Any) -> Any:
+    """A tree that went through a pipe has lost empty lists, and the text that it was made of."""
+    places = {key: value for key, value in node.meta.items() if key not in ("sql", "tables")}
+    return type(node).__name__, node.sql("duckdb"), node.comments or [], places
+
+
+def trees(shop: Shop, cache: Path, *, spared: bool) -> Any:
+    """Every node of every query with its place and comments, and which queries came as a text."""
+    sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
+    if spared:
+        compat.spare_the_cache(loaded_again=False)
+    context = opened(shop, cache, load=False)
+    try:
+        with compat.as_in_prod(context) if spared else nullcontext():
+            context.load()
+        models = [model for model in context.models.values() if model.is_sql]
+        came = {model.name for model in models if model.query_._parsed is None}
+        found = {model.name: [_seen(node) for node in model.query.walk()] for model in models}
+        return found, came
+    finally:
+        context.close()
+
+
+def test_query__is_the_tree_that_was_loaded(shop: Shop, tmp_path: Path) -> None:
+    plain, _ = forked(lambda: trees(shop, tmp_path / "plain", spared=False), tmp_path)
+    found, came = forked(lambda: trees(shop, tmp_path / "spared", spared=True), tmp_path)
+    assert found == plain
+    assert {"shop.orders", "shop.wide", "shop.revenue"} <= came
+
+
+def test_query__of_a_file_that_was_rewritten_is_the_loaded_text(tmp_path: Path) -> None:
+    path = tmp_path / "one.sql"
+    path.write_text("MODEL (name a.one, kind FULL);\n\nSELECT 1 AS x -- first", encoding="utf-8")
+    expressions = d.parse(path.read_text("utf-8"), default_dialect="duckdb")
+    (model,) = load_sql_based_models(
+        expressions, get_variables=lambda _: {}, path=path, dialect="duckdb"
+    )
+    leave_in_file(model, file_dialect="duckdb", lists_columns=True)
+    path.write_text("MODEL (name a.one, kind FULL);\n\nSELECT 2 AS x", encoding="utf-8")
+
+    assert model.query.sql() == "SELECT 1 AS x"
+    path.unlink()
+    leave_in_file(model, file_dialect="duckdb", lists_columns=True)
+    assert model.query.sql() == "SELECT 1 AS x"
+
+
+KNOWN = {
+    "SELECT a.x, a.y AS z FROM a": True,
+    "WITH a AS (SELECT 1 AS x) SELECT x FROM a": True,
+    "SELECT * FROM a": False,
+    "SELECT a.* FROM a": False,
+    "SELECT a.* EXCEPT (x), x FROM a": False,
+    "SELECT x, 1 FROM a": False,
+    "SELECT x, X FROM a": False,
+    "SELECT x AS y, z AS y FROM a": False,
+    "SELECT x, @y AS y FROM a": False,
+    "SELECT x FROM a UNION SELECT x FROM b": False,
+    "SELECT COUNT(*) FROM a": False,
+    "SELECT COLUMNS('x') FROM a": False,
+}
+
+
+@pytest.mark.parametrize("query", KNOWN)
+def test_columns__are_known_of_a_query_that_lists_them(query: str) -> None:
+    parsed = d.parse(f"MODEL (name b.one, kind FULL);\n\n{query}", default_dialect="duckdb")
+    model = load_sql_based_model(parsed, dialect="duckdb", variables={"y": 1})
+    assert lists_columns(model) == KNOWN[query]
+    if KNOWN[query]:
+        assert model.columns_to_types is not None
+
+
+def optimized(shop: Shop, cache: Path, *, planned: bool = False) -> set[str]:
+    """The models whose query the load has optimized, or the load and the plan."""
     context = opened(shop, cache, load=False)
     try:
         with compat.as_in_prod(context):
             context.load()
+        if planned:
+            compat.build(context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True))
         return {
             model.name
             for model in context.models.values()
@@ -220,6 +307,51 @@ def test_load__optimizes_what_changed_and_what_it_reads(shop: Shop, tmp_path: Pa
     assert same - always == {"shop.orders"}, "columns stay, so that no reader is looked at"
     wider = edited(shop, ["type"], load)
     assert {"shop.orders", "shop.wide", "shop.named"} <= wider
+
+
+def test_plan__optimizes_nothing_below_an_edit_that_lists_its_columns(
+    shop: Shop, tmp_path: Path
+) -> None:
+    def plan() -> set[str]:
+        found: set[str] = forked(
+            lambda: optimized(shop, tmp_path / "cache", planned=True), tmp_path
+        )
+        return found
+
+    found = edited(shop, ["same columns"], plan)
+    assert "shop.wide" in found, "a star stands for what has to be worked out"
+    assert not {"shop.revenue", "shop.top_customers"} & found
+
+
+def plan_with_a_stored_model_that_cannot_be_parsed(shop: Shop, cache: Path) -> list[str]:
+    """The names of the models that the plan changes."""
+    context = opened(shop, cache, load=False)
+    try:
+        compat.state_adapter(context).execute(
+            "UPDATE sqlmesh._snapshots SET snapshot = "
+            """replace(snapshot, '"source_type": "sql"', '"source_type": "none"') """
+            """WHERE name LIKE '%revenue%'"""
+        )
+        context.load()
+        builder = compat.plan_builder(context, "pr_1", execution_time=UNTIL, skip_tests=True)
+        return sorted(compat.build(builder).context_diff.modified_snapshots)
+    finally:
+        context.close()
+
+
+def test_plan__parses_no_stored_model_that_is_as_loaded(shop: Shop, tmp_path: Path) -> None:
+    def plan() -> list[str]:
+        return forked(
+            lambda: plan_with_a_stored_model_that_cannot_be_parsed(shop, tmp_path / "cache"),
+            tmp_path,
+        )
+
+    kept = shop.state.read_bytes()
+    try:
+        found = edited(shop, ["tags"], plan)
+    finally:
+        shop.state.write_bytes(kept)
+    assert '"warehouse"."shop"."fixed"' in found
 
 
 def test_load__trusts_no_state_of_another_version(shop: Shop, tmp_path: Path) -> None:
@@ -259,11 +391,14 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
     except Exception as error:
         return repr(error), repr(error)
     context = made.context
-    plain = told(context)
+    plain = told(context, spared=False)
+    sqlmesh.core.constants.MAX_FORK_WORKERS = 2
+    compat.spare_the_cache(loaded_again=False)
+    shutil.rmtree(place.cache_dir)
     compat.forget_cached_snapshots(context)
     with compat.registries_kept(), compat.as_in_prod(context):
         context.load()
-    return plain, told(context)
+    return plain, told(context, spared=True)
 
 
 @pytest.mark.parametrize(

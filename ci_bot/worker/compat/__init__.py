@@ -57,6 +57,7 @@ from ci_bot.worker.compat.planner import (
 from ci_bot.worker.compat.same_place import as_if_in
 from ci_bot.worker.compat.selection import select_by_changed_files
 from ci_bot.worker.compat.shortcuts.as_in_prod import as_in_prod
+from ci_bot.worker.compat.shortcuts.plan_building import build
 from ci_bot.worker.compat.shortcuts.throwaway_cache import spare_the_cache
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
@@ -105,6 +106,7 @@ __all__ = [
     "announce_tests_on_spark",
     "as_if_in",
     "as_in_prod",
+    "build",
     "configured_catalog",
     "count_snapshots",
     "default_catalog",

@@ -30,6 +30,7 @@ from sqlmesh.utils.date import make_exclusive, to_timestamp
 from sqlmesh.utils.errors import NodeAuditsErrors
 
 from ci_bot.errors import BadInput
+from ci_bot.worker.compat.shortcuts.stored_nodes import loaded_nodes
 
 
 def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
@@ -48,15 +49,17 @@ def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuil
             f"SQLMesh {sqlmesh.__version__} does not know {named}.",
             hint="Leave it out, or pin a newer version in `requirements`.",
         )
-    return context.plan_builder(environment, **asked)
+    with loaded_nodes(context):
+        return context.plan_builder(environment, **asked)
 
 
 def prod_interval_ends(context: Context) -> dict[str, datetime]:
     """How far prod's tables reach, by model name; empty without prod.
 
-    The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`)
+    The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`, which looks at
+    snapshots only to find what some models read)
     """
-    ends: dict[str, datetime] = context._get_max_interval_end_per_model(context.snapshots, None)
+    ends: dict[str, datetime] = context._get_max_interval_end_per_model({}, None)
     return ends
 
 

@@ -174,7 +174,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         )
         compat.keep_model_caps(builder)
         refused = compat.note_refused_changes(builder)
-        plan = builder.build()
+        plan = compat.build(builder)
     except NoChangesPlanError:
         return None
     except PlanError as error:
@@ -239,7 +239,7 @@ def prod_versions(state_reader: Any) -> frozenset[tuple[str, str]]:
 
 def prod_frontier(context: Any) -> int | None:
     """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
-    seeds = {name for name, snapshot in context.snapshots.items() if snapshot.is_seed}
+    seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
         times.milliseconds(end)
         for name, end in compat.prod_interval_ends(context).items()

@@ -43,7 +43,7 @@ def plan_prod(
         estimate: What work will cost.
     """
     try:
-        plan: Plan = compat.plan_builder(
+        builder = compat.plan_builder(
             context,
             c.PROD,
             skip_tests=True,
@@ -51,7 +51,8 @@ def plan_prod(
             forward_only=planned.flags.forward_only,
             allow_destructive_models=planned.flags.allow_destructive or None,
             categorizer_config=planned.categorizer,
-        ).build()
+        )
+        plan = compat.build(builder)
     except NoChangesPlanError:
         return ProdPlan(changes=0, backfill=[], would_fail=False)
     except SQLMeshError as error:

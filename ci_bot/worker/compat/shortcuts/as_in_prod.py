@@ -7,30 +7,30 @@ told, and that is told these, gives prod's columns. So its query waits until som
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-import sqlglot
-import sqlmesh
 from sqlglot import exp
 from sqlglot.schema import MappingSchema, nested_get, nested_set
-from sqlmesh.core import constants as c
 from sqlmesh.core import context as context_module
-from sqlmesh.core.dialect import JinjaQuery
-from sqlmesh.core.model.definition import SqlModel, _Model
-from sqlmesh.core.snapshot import SnapshotFingerprint
-from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_id_filter
+from sqlmesh.core.model.definition import SqlModel
 from sqlmesh.utils import UniqueKeyDict
-from sqlmesh.utils.metaprogramming import ExecutableKind
+
+from ci_bot.worker.compat.shortcuts.loader_processes import compared_where_loaded
+from ci_bot.worker.compat.shortcuts.plain_models import is_pure
+from ci_bot.worker.compat.shortcuts.prod_models import (
+    Stored,
+    adopt,
+    has_hashes,
+    in_prod,
+    tell,
+)
+from ci_bot.worker.compat.shortcuts.queries_in_files import QueryInFile
 
 # Each round works out the models that read what the round before changed. A change of columns that
 # goes on from model to model is not followed further: then everything is worked out.
 _ROUNDS = 5
-# How many snapshots are asked for in one query.
-_BATCH = 1_000
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def as_in_prod(context: Any) -> Iterator[None]:
 
     (`update_model_schemas` optimizes, `validate_definition` asks for the optimized query)
     """
-    stored = _in_prod(context)
+    stored = in_prod(context)
     if not stored:
         yield
         return
@@ -71,50 +71,16 @@ def as_in_prod(context: Any) -> Iterator[None]:
 
     module.update_model_schemas, kind.validate_definition = update, validate_others
     try:
-        yield
+        with compared_where_loaded(stored):
+            yield
     finally:
         module.update_model_schemas, kind.validate_definition = plain, validate
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """A model of prod: its fingerprint, and the columns that it was told of what it reads."""
-
-    fingerprint: SnapshotFingerprint
-    schema: dict[str, Any]
-
-
-def _in_prod(context: Any) -> dict[str, _Stored]:
-    """Prod's models by name; none where another version of SQLMesh or sqlglot may have written
-    them, whose columns could be of other types, or where they cannot be read, which the plan says.
-
-    Nothing stays in the state's cache: a plan wants the intervals of its own moment.
-    (`SnapshotState.snapshots_table`)
-    """
-    try:
-        versions = context.state_reader.get_versions(validate=False)
-        ours = sqlmesh.__version__, sqlglot.__version__
-        if (versions.sqlmesh_version, versions.sqlglot_version) != ours:
-            return {}
-        prod = context.state_reader.get_environment(c.PROD)
-        infos = {info.name: info for info in prod.snapshots if info.is_model} if prod else {}
-        store: Any = getattr(context.state_sync, "state_sync", context.state_sync)
-        adapter, table = store.engine_adapter, store.snapshot_state.snapshots_table
-        found = {}
-        for where in snapshot_id_filter(adapter, infos.values(), batch_size=_BATCH):
-            query = exp.select("name", "snapshot").from_(table).where(where)
-            for name, text in fetchall(adapter, query):
-                schema = json.loads(text)["node"].get("mapping_schema", {})
-                found[name] = _Stored(infos[name].fingerprint, schema)
-    except Exception:
-        return {}
-    return found
 
 
 class _Load:
     """One load's models: those that stand as in prod, and those that wait to be worked out."""
 
-    def __init__(self, models: Mapping[str, Any], stored: Mapping[str, _Stored]) -> None:
+    def __init__(self, models: Mapping[str, Any], stored: Mapping[str, Stored]) -> None:
         self._models, self._stored = models, stored
         self._tables: dict[str, _Table] = {}
         self.standing = {
@@ -128,7 +94,7 @@ class _Load:
             name for model in rest.values() for name in model.depends_on if name in self.standing
         }
         for name in self._read:
-            _forget(models[name], models[name].mapping_schema)
+            tell(models[name], models[name].mapping_schema)
         self.waiting = rest | {name: models[name] for name in self._read}
 
     def compare(self) -> None:
@@ -151,7 +117,7 @@ class _Load:
                 # The same model gave prod other columns: nothing of what is stored is sure.
                 self.waiting = dict(self._models)
                 return
-            _forget(model, model.mapping_schema)
+            tell(model, model.mapping_schema)
             for parent, columns in news.items():
                 self._table(parent).tell(model.mapping_schema, columns)
             self.waiting[name] = model
@@ -161,23 +127,27 @@ class _Load:
     def give_up(self) -> None:
         """Leaves every model as it was before prod was asked."""
         for model in self._models.values():
-            _forget(model, {})
+            tell(model, {})
         self.standing = {}
 
-    def _is_as_in(self, model: Any, stored: _Stored) -> bool:
+    def _is_as_in(self, model: Any, stored: Stored) -> bool:
         """Whether the model has prod's hashes with prod's schemas, which it keeps then."""
-        if not _is_pure(model) or model.mapping_schema:
+        compared = isinstance(getattr(model, "query_", None), QueryInFile)
+        if not compared and (not is_pure(model) or model.mapping_schema):
             return False  # one that has schemas already is another project's, from the state
-        if any(
+        reads_what_is_gone = any(
             self._table(name).columns_in(stored.schema)
             for name in model.depends_on
             if name not in self._models
-        ):
-            return False  # it reads a model that is gone
-        _forget(model, stored.schema)
-        if _has_hashes(model, stored.fingerprint):
-            return True
-        _forget(model, {})
+        )
+        if not reads_what_is_gone:
+            if compared:
+                adopt(model, stored.fingerprint)  # a process forgets hashes that it sends
+                return True
+            tell(model, stored.schema)
+            if has_hashes(model, stored.fingerprint):
+                return True
+        tell(model, {})
         return False
 
     def _table(self, name: str) -> _Table:
@@ -214,64 +184,3 @@ class _Table:
 def _is_same(columns: dict[str, str] | None, others: dict[str, str] | None) -> bool:
     """In the same order, too: a star gives them so."""
     return list((columns or {}).items()) == list((others or {}).items())
-
-
-def _has_hashes(model: Any, fingerprint: SnapshotFingerprint) -> bool:
-    """Whether these are the model's own hashes in the fingerprint.
-
-    What would ask for the optimized query is guessed first: the comments of columns, and that a
-    partition needs no types (`_Model.partitioned_by` hands them over in any case). A wrong guess
-    gives another hash.
-    """
-    if model.column_descriptions_ is None:
-        model.__dict__["column_descriptions"] = _described(model.query)
-    model._columns_to_types = {}
-    try:
-        if model.data_hash != fingerprint.data_hash:
-            return False
-        if model.metadata_hash == fingerprint.metadata_hash:
-            return True
-        model.__dict__.pop("column_descriptions", None)
-        model._columns_to_types = model._metadata_hash = None
-        return bool(model.metadata_hash == fingerprint.metadata_hash)
-    except Exception:
-        return False  # what is wrong with the model is said where it is worked out
-    finally:
-        model._columns_to_types = None
-
-
-def _described(query: Any) -> dict[str, str]:
-    """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
-    selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
-    return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}
-
-
-def _is_pure(model: Any) -> bool:
-    """Whether the model is rendered from its definition and nothing else: code of the project can
-    read a file or a clock, and what it gives is not known before it ran."""
-    return (
-        isinstance(model, SqlModel)
-        and not model.kind.is_custom
-        and not isinstance(model.query, JinjaQuery)
-        and not model.jinja_macros.root_macros
-        and not model.jinja_macros.packages
-        and all(item.kind == ExecutableKind.VALUE for item in model.python_env.values())
-    )
-
-
-def _forget(model: _Model, schema: Mapping[str, Any]) -> None:
-    """Leaves the model with `schema` and nothing that was worked out from another one."""
-    copied = _copy(schema)
-    model.mapping_schema.clear()
-    model.mapping_schema.update(copied)
-    model._data_hash = model._metadata_hash = None
-    if isinstance(model, SqlModel):
-        for worked_out in ("_query_renderer", "column_descriptions"):
-            model.__dict__.pop(worked_out, None)
-        model._columns_to_types = None
-
-
-def _copy(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _copy(value) if isinstance(value, Mapping) else value for key, value in schema.items()
-    }
