@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,28 +140,15 @@ def perform(
     if not is_supported(version):
         told = outside(f"SQLMesh {version} is installed")
         raise BadInput(told, hint=WAY_OUT, reason_code="sqlmesh_version")
-    from ci_bot.worker import compat
-    from ci_bot.worker.process import java, search_path
-    from ci_bot.worker.process.clock import Clock
+    from ci_bot.worker.process import java
 
-    if isinstance(request, ReviewRequest):
-        from ci_bot.worker.review import reviewing
-
-        # Nothing of the project runs before here, and nothing of it beside the scan.
-        channel.wait()
-    search_path.use(request.workplace.python_path)
-    compat.judge_macro_code()
-    compat.spare_the_cache(loaded_again=isinstance(request, ReviewRequest) and request.before_apply)
-
-    def progress(
-        phase: str, message: str, done: int | None = None, total: int | None = None
-    ) -> None:
-        channel.progress(phase, message, done=done, total=total)
+    progress = channel.progress
 
     def brief() -> None:
         os.environ.update(java.for_a_brief_run(os.environ))
 
-    def before_spark() -> None:
+    @cache
+    def ready_java() -> None:
         java.check_jars(os.environ)
         os.environ.update(java.java_environment(os.environ, python=sys.executable))
         java.check(java.runtime(os.environ), java.spark_version())
@@ -173,9 +161,29 @@ def perform(
         )
         if not isinstance(request, ApplyRequest):
             brief()  # catalogs are asked, and no data is read
+
+    def before_spark() -> None:
+        ready_java()
         progress("spark", "starting Spark")
 
     only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest | EstimateRequest)
+    if isinstance(request, CleanupRequest):
+        from ci_bot.worker.project import early_java
+
+        early_java.start_early(Path(request.projects[0]), request.gateway, ready_java)
+    from ci_bot.worker import compat
+    from ci_bot.worker.process import search_path
+    from ci_bot.worker.process.clock import Clock
+
+    if isinstance(request, ReviewRequest):
+        from ci_bot.worker.review import reviewing
+
+        # Nothing of the project runs before here, and nothing of it beside the scan.
+        channel.wait()
+    search_path.use(request.workplace.python_path)
+    compat.judge_macro_code()
+    compat.spare_the_cache(loaded_again=isinstance(request, ReviewRequest) and request.before_apply)
+
     clock = Clock()
     if isinstance(request, ReviewRequest):
         return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))

@@ -81,9 +81,9 @@ class Channel:
         self,
         phase: str,
         message: str,
-        *,
         done: int | None = None,
         total: int | None = None,
+        *,
         seconds: float | None = None,
     ) -> None:
         """Tell the bot how far the work is; from any thread, and lost if nobody listens."""
