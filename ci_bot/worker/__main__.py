@@ -34,6 +34,7 @@ from ci_bot.contracts.messages import (
 from ci_bot.contracts.versions.sqlmesh import WAY_OUT, is_supported, outside
 from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.worker.process.channel import Channel
+from ci_bot.worker.process.spark_end import SparkEnd
 from ci_bot.worker.process.stopping import Stop
 from ci_bot.worker.words.problems import cancelled, speakable
 
@@ -192,7 +193,7 @@ def perform(
     if isinstance(request, ApplyRequest):
         from ci_bot.worker.apply import applying
 
-        ports = applying.ApplyPorts(
+        apply_ports = applying.ApplyPorts(
             clock,
             progress,
             before_spark,
@@ -202,7 +203,7 @@ def perform(
             last_words=last_words,
             at_the_end=stop.at_the_end,
         )
-        return applying.apply(request, ports)
+        return applying.apply(request, apply_ports)
     if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
         return around(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
@@ -214,9 +215,9 @@ def perform(
         return sweeping.answer(request, sweep_ports)
     from ci_bot.worker.cleanup import cleaning
 
-    return cleaning.cleanup(
-        request, cleaning.CleanupPorts(clock, progress, before_spark, last_words)
-    )
+    with SparkEnd() as end:
+        ports = cleaning.CleanupPorts(clock, progress, before_spark, end.begin, last_words)
+        return cleaning.cleanup(request, ports)
 
 
 def beside_the_plan(

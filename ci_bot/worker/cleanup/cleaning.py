@@ -38,12 +38,14 @@ from ci_bot.worker.words.problems import cancelled
 class CleanupPorts:
     """What a cleanup needs from its surroundings.
 
-    `last_words` takes what to answer where the run is stopped in the middle.
+    `spark_is_done` is called once nothing will be asked of Spark any more. `last_words` takes what
+    to answer where the run is stopped in the middle.
     """
 
     clock: Clock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
+    spark_is_done: Callable[[], None] = lambda: None
     last_words: Callable[[Callable[[], CleanupDocument]], None] = lambda _words: None
 
 
@@ -170,6 +172,8 @@ class _Cleanup:
                 # Spark may be gone. Whatever was not asked counts as left.
                 what = f"what {self.request.environment} consists of, which could not be verified"
                 self.leftovers.append(Leftover(object=what, why=reclaim.first_line(error)))
+        if row is None or not self.tables.asks_spark(row):
+            self.ports.spark_is_done()
         self.ports.progress("records", "closing the records in the state database", None, None)
         removed = False
         try:

@@ -47,6 +47,10 @@ class Tables:
         """The row as the cleanup has to go on with it; call it before anything is changed."""
         return row if self._mode(row) == "never" else reclaim.disowned(row, self._context)
 
+    def asks_spark(self, row: LedgerRow) -> bool:
+        """Whether `settle` may have to ask Spark."""
+        return self._mode(row) == "now"
+
     def settle(self, row: LedgerRow, *, complete: bool) -> None:
         """Once the environment is gone. Where something of it is left, its views may still read the
         tables, and the next run comes by here again."""

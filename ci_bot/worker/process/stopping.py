@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from ci_bot.worker.process.spark_end import active_context
+
 # The bot kills the process group after 5 s.
 EXIT_AFTER_SECONDS = 4.0
 
@@ -85,8 +87,7 @@ class Stop:
 
 def cancel_spark_jobs() -> None:
     """Cancels every job of this process's Spark, if it has one."""
-    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    active = getattr(context, "_active_spark_context", None)
+    active = active_context()
     if active is not None:
         active.cancelAllJobs()
 
