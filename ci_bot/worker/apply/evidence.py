@@ -34,6 +34,8 @@ MAX_ROWS = 2_000_000_000
 # Of both sides. Beyond this, counting distinct values takes longer than people wait for it.
 MAX_ROWS_DISTINCT = 1_000_000
 NO_TABLE_DIFF = "The input `table-diff` is false."
+# Each is a question to the driver and its metastore, and an environment can have thousands.
+RESOLVED_AT_ONCE = 4
 # Replacing a view takes Hive a fraction of this.
 PAUSE_SECONDS = 2.0
 
@@ -67,7 +69,7 @@ def resolve(
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
     relations = list(objects.views_of(context, environment).values())
-    answers = _twice(lambda: catalog.resolve(relations), ports)
+    answers = _twice(lambda: catalog.resolve(relations, at_once=RESOLVED_AT_ONCE), ports)
     broken = [relation for relation, error in answers.items() if error is not None]
     if broken and not ports.stop():
         ports.pause(PAUSE_SECONDS)

@@ -7,6 +7,7 @@ that something is gone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -208,18 +209,27 @@ class Catalog:
         """
         self._sql.rows(f"DROP SCHEMA IF EXISTS {quoted(catalog)}.{quoted(schema)}")
 
-    def resolve(self, relations: Iterable[Relation]) -> dict[Relation, str | None]:
-        """Asks Spark to analyse each relation; the value is its error, None where it resolves."""
-        answers: dict[Relation, str | None] = {}
-        for relation in relations:
-            try:
-                # S608: names come from SQLMesh's own naming and are quoted by `Relation.sql`.
-                self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608  # nosec B608
-                answers[relation] = None
-            except Exception as error:
-                first = next(iter(str(error).splitlines()), type(error).__name__)
-                answers[relation] = shortened(first, 4_000)
-        return answers
+    def resolve(
+        self, relations: Iterable[Relation], *, at_once: int = 1
+    ) -> dict[Relation, str | None]:
+        """Asks Spark to analyse each relation; the value is its error, None where it resolves.
+
+        Args:
+            at_once: How many questions may be on their way. No job runs for one; its time goes to
+                the driver and to the metastore.
+        """
+        asked = list(relations)
+        with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
+            return dict(zip(asked, pool.map(self._unresolved, asked), strict=True))
+
+    def _unresolved(self, relation: Relation) -> str | None:
+        try:
+            # S608: names come from SQLMesh's own naming and are quoted by `Relation.sql`.
+            self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608  # nosec B608
+        except Exception as error:
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            return shortened(first, 4_000)
+        return None
 
     def count(self, relations: Sequence[Relation]) -> dict[Relation, int]:
         """Row counts in one statement, so that Spark schedules them side by side."""

@@ -74,8 +74,12 @@ class SparkPort:
 
 
 def side_by_side(session: SparkSession) -> int:
-    """How many comparisons the session's slots can feed at a time: one for every two, at most 4."""
-    return max(1, min(4, session.sparkContext.defaultParallelism // 2))
+    """How many comparisons the session can feed at a time: one for every two slots, at most 4.
+
+    Two at least: of a small table nearly all of the time goes to planning, which leaves the slots
+    to the other one. No more tasks run for it, so it needs no more memory.
+    """
+    return max(2, min(4, session.sparkContext.defaultParallelism // 2))
 
 
 @contextmanager

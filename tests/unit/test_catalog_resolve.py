@@ -1,0 +1,37 @@
+"""Views are asked for side by side, and each answer stays with its view."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ci_bot.worker.warehouse.catalog import Catalog, Relation
+
+VIEWS = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(20)]
+
+
+class Spark:
+    """Answers only when so many questions are on their way; every third view does not resolve."""
+
+    def __init__(self, together: int) -> None:
+        self._together = threading.Barrier(together)
+
+    def rows(self, sql: str) -> Sequence[Any]:
+        self._together.wait(10)
+        number = int(sql.split("`m")[1].split("`", maxsplit=1)[0])
+        if number % 3 == 0:
+            raise RuntimeError(f"no m{number}\nand a plan of many lines")
+        return []
+
+
+def test_resolve__asks_for_several_at_once_and_mixes_nothing_up() -> None:
+    answers = Catalog(Spark(together=4)).resolve(VIEWS, at_once=4)
+    assert list(answers) == VIEWS
+    assert answers == {
+        view: f"no m{number}" if number % 3 == 0 else None for number, view in enumerate(VIEWS)
+    }
+
+
+def test_resolve__of_nothing_asks_nothing() -> None:
+    assert Catalog(Spark(together=1)).resolve([], at_once=4) == {}
