@@ -169,9 +169,10 @@ def perform(
 
     only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest | EstimateRequest)
     if isinstance(request, CleanupRequest):
-        from ci_bot.worker.project import early_java
+        from ci_bot.worker.process import early_java
+        from ci_bot.worker.words.yaml_data import load
 
-        early_java.start_early(Path(request.projects[0]), request.gateway, ready_java)
+        early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load)
     from ci_bot.worker import compat
     from ci_bot.worker.process import search_path
     from ci_bot.worker.process.clock import Clock

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ci_bot.worker.project.early_java import guessed
+from ci_bot.worker.process.early_java import guessed
+from ci_bot.worker.words.yaml_data import load
 from tests.projects import write_shop
 
 ROOT = Path(__file__).parent.parent.parent
@@ -39,4 +40,4 @@ def test_guess__is_what_sqlmesh_asks_pyspark_for(tmp_path: Path) -> None:
     )
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
-    assert told == {"options": guessed(shop.project, None), "same": True}
+    assert told == {"options": guessed(shop.project, None, load), "same": True}

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from ci_bot.errors import BotError
 from ci_bot.worker.process.java import spark_version
-from ci_bot.worker.words.yaml_data import load
 
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
 # What `enableHiveSupport` adds, as SQLMesh's connection calls it.
@@ -28,28 +27,31 @@ _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _UNKNOWN = "\u2400"
 
 
-class Options(Protocol):
+class SparkOptions(Protocol):
     """Spark's configuration, as PySpark hands it to the start of a JVM."""
 
     def getAll(self) -> Sequence[tuple[str, str]]: ...  # noqa: N802 - PySpark's name
 
 
-Launch = Callable[[Any], Any]
+StartJava = Callable[[Any], Any]
 """Starts a JVM with PySpark's options, and gives the gateway to it."""
 
 
-def guessed(directory: Path, gateway: str | None) -> dict[str, str] | None:
+def guessed(
+    directory: Path, gateway: str | None, read: Callable[[str], Any]
+) -> dict[str, str] | None:
     """The options that Spark will be started with; None where they do not stand there in plain.
 
     Args:
         directory: The project's, or the first of several.
         gateway: The gateway that was asked for; None is the project's default.
+        read: Gives the document of a YAML text; None where there is none.
     """
     files = [directory / name for name in FILES if (directory / name).is_file()]
     if len(files) != 1 or (directory / "config.py").exists() or (directory / ".env").exists():
         return None
     text = files[0].read_text(encoding="utf-8", errors="replace")
-    document = None if "{%" in text else load(_EXPRESSION.sub(_UNKNOWN, text))
+    document = None if "{%" in text else read(_EXPRESSION.sub(_UNKNOWN, text))
     gateways = _mapping(_mapping(document).get("gateways"))
     name = gateway or _mapping(document).get("default_gateway") or next(iter(gateways), None)
     connection = _mapping(_mapping(gateways.get(name)).get("connection"))
@@ -65,14 +67,20 @@ def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def start_early(directory: Path, gateway: str | None, prepare: Callable[[], None]) -> None:
+def start_early(
+    directory: Path,
+    gateway: str | None,
+    prepare: Callable[[], None],
+    read: Callable[[str], Any],
+) -> None:
     """Starts the JVM of a process that will most likely need one; does nothing where the options
     of Spark are not known yet.
 
     Args:
         prepare: Readies the environment for Spark, and may be called again later.
+        read: Gives the document of a YAML text; None where there is none.
     """
-    options = guessed(directory, gateway)
+    options = guessed(directory, gateway, read)
     # Which options PySpark itself adds was looked up for the versions before 4.
     if options is None or spark_version() >= _UNTRIED:
         return
@@ -97,7 +105,7 @@ class EarlyJava:
     """
 
     def __init__(
-        self, options: Mapping[str, str], launch: Launch, environ: Mapping[str, str]
+        self, options: Mapping[str, str], launch: StartJava, environ: Mapping[str, str]
     ) -> None:
         self._options, self._launch, self._environ = dict(options), launch, environ
         self._at_start = dict(environ)
@@ -105,7 +113,7 @@ class EarlyJava:
         self._thread = threading.Thread(target=self._start, name="early-java", daemon=True)
         self._thread.start()
 
-    def launch(self, conf: Options) -> Any:
+    def launch(self, conf: SparkOptions) -> Any:
         """In place of PySpark's own start: this JVM where it is what is asked for, else another.
 
         Raises:
