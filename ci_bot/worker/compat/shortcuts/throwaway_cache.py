@@ -17,6 +17,8 @@ from sqlmesh.core.model.definition import ExternalModel, SqlModel
 from sqlmesh.core.snapshot import cache as snapshot_cache
 from sqlmesh.utils import cron
 
+from ci_bot.worker.compat.shortcuts.read_tables import find_dependencies
+
 # Crons and moments whose next one is remembered: a plan asks for each model of a project anew.
 _MOMENTS = 100_000
 
@@ -112,7 +114,7 @@ def _pass_models_on() -> None:
     def put(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
         for model in models:
             if isinstance(model, SqlModel | ExternalModel):
-                _ = model.full_depends_on  # rendered here, beside the other processes
+                find_dependencies(model)  # here, beside the other processes
         return False
 
     models: Any = model_cache.ModelCache
