@@ -21,31 +21,68 @@ def build(builder: PlanBuilder) -> Plan:
         PlanError: what that raises.
     """
     made: Any = builder
-    make_dag = made._build_dag
+    categorize = made._categorize_snapshots
 
-    def united() -> DAG[Any]:
-        dag: DAG[Any] = make_dag()
-        dag.__class__ = _UnitedDag
-        return dag
+    def narrowed(dag: DAG[Any], *others: Any) -> Any:
+        return categorize(_KindsAbove.of(dag, made) or dag, *others)
 
-    made._build_dag = united
+    made._categorize_snapshots = narrowed
     try:
         with _columns_when_asked():
             return builder.build()
     finally:
-        del made._build_dag
+        del made._categorize_snapshots
 
 
-class _UnitedDag(DAG[Any]):
-    """Sets of what stands above a node are united as they are: one by one, each member is hashed
-    again for every model below it, and to hash a snapshot's id is a call of Python."""
+class _KindsAbove(DAG[Any]):
+    """A DAG of snapshots that has above each what it reads, and of all else one new snapshot of
+    each kind.
+
+    To categorize a snapshot SQLMesh walks through all above it, and with them the work grows with
+    the square of a project. It keeps sets of their categories, and whether they are forward-only;
+    those of the ones that are not new it leaves out. They are settled by then: it goes from the
+    top. (`PlanBuilder._categorize_snapshots`)
+    """
+
+    @classmethod
+    def of(cls, dag: DAG[Any], builder: Any) -> _KindsAbove | None:
+        """None where the installed version looks at something else than the known ones."""
+        if set(PlanBuilder._categorize_snapshot.__code__.co_names) - set(_LOOKED_AT.split()):
+            return None
+        made = cls()
+        made._dag, made._builder = dag._dag, builder
+        return made
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._builder: Any = None
+        self._kinds: dict[Any, dict[Any, Any]] = {}
 
     def upstream(self, node: Any) -> set[Any]:
-        known = self._upstream
-        if node not in known:
-            parents = self._dag.get(node, set())
-            known[node] = parents.union(*(self.upstream(parent) for parent in parents))
-        return known[node]
+        return {*self._dag.get(node, ()), *self._above(node).values()}
+
+    def _above(self, node: Any) -> dict[Any, Any]:
+        """One snapshot's id by its kind."""
+        found = self._kinds.get(node)
+        if found is None:
+            found = self._kinds[node] = {}
+            for parent in self._dag.get(node, ()):
+                found |= self._above(parent)
+                snapshot = self._builder._context_diff.snapshots.get(parent)
+                if snapshot and self._builder._is_new_snapshot(snapshot):
+                    found[snapshot.change_category, snapshot.is_forward_only] = parent
+        return found
+
+
+# What `_categorize_snapshot` names from 0.227 to 0.236.
+_LOOKED_AT = """
+AutoCategorizationMode BREAKING FULL INDIRECT_BREAKING INDIRECT_NON_BREAKING METADATA OFF
+SnapshotChangeCategory _auto_categorization_enabled _categorizer_config _context_diff
+_get_orphaned_indirect_change_category _is_new_snapshot add categorize_as categorize_change
+change_category columns_to_types dict directly_modified forward_only get indirectly_modified
+intersection is_breaking_kind_change is_forward_only is_materialized_view is_model model
+modified_snapshots name parents set snapshot_id snapshots source_type upstream
+"""
 
 
 @contextmanager
