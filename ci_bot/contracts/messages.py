@@ -252,9 +252,13 @@ class EstimateRequest(_Planning, _Request):
 
 
 class CleanupRequest(_OfEnvironment):
+    """Remove this environment. `expected`: there most likely is one, so that it is worth it to
+    start Spark before anybody knows."""
+
     activity: Literal["cleanup"] = "cleanup"
     reclaim: ReclaimChoice = "auto"
     merged: bool | None = None
+    expected: bool = True
 
     @classmethod
     def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:

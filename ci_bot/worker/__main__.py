@@ -168,7 +168,7 @@ def perform(
         progress("spark", "starting Spark")
 
     only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest | EstimateRequest)
-    if isinstance(request, CleanupRequest):
+    if isinstance(request, CleanupRequest) and request.expected:
         from ci_bot.worker.process import early_java
         from ci_bot.worker.words.yaml_data import load
 

@@ -23,6 +23,14 @@ from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.environment import EnvironmentName, prefix_in
 from ci_bot.errors import EXIT_DONE, BotError, Refused
 
+_AFTER_AN_APPLY: tuple[Phase, ...] = (
+    "applying",
+    "applied",
+    "apply_failed",
+    "cancelled",
+    "cleanup_failed",
+)
+
 
 def cleanup(
     activity: job.Cleanup,
@@ -85,10 +93,20 @@ def remove(
             ),
             reclaim=settings.inputs.reclaim,
             merged=merged,
+            expected=is_expected(marker),
         )
         for prefix in _prefixes(settings, marker, number)
     ]
     return max(publish(document, publisher) for document in _worth_telling(documents))
+
+
+def is_expected(marker: Marker | None) -> bool:
+    """Whether the comment speaks of an apply, so that there will be something to remove.
+
+    Most pull requests are reviewed and never applied. What the comment says decides nothing but
+    how early Spark is started.
+    """
+    return marker is not None and marker.phase in _AFTER_AN_APPLY
 
 
 def _prefixes(settings: Settings, marker: Marker | None, number: int) -> list[str]:
