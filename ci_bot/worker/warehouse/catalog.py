@@ -22,6 +22,8 @@ SESSION_CATALOG = "spark_catalog"
 _NO_SCHEMA = ("SCHEMA_NOT_FOUND", "NoSuchNamespace", "NoSuchDatabase")
 _NO_VIEW = (*_NO_SCHEMA, "TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND", "NoSuchView", "NoSuchTable")
 _NO_VIEWS = ("does not support views", "MISSING_CATALOG_ABILITY")
+# A chain of unions is a tree as deep as it is long, and Spark walks down trees by recursion.
+_COUNTED_TOGETHER = 100
 
 
 class SqlPort(Protocol):
@@ -232,14 +234,16 @@ class Catalog:
         return None
 
     def count(self, relations: Sequence[Relation]) -> dict[Relation, int]:
-        """Row counts in one statement, so that Spark schedules them side by side."""
-        if not relations:
-            return {}
-        sql = " UNION ALL ".join(
-            f"SELECT {index} AS position, COUNT(*) AS n FROM {relation.sql}"  # noqa: S608  # nosec B608
-            for index, relation in enumerate(relations)
-        )
-        return {relations[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}
+        """Row counts, many in one statement, so that Spark schedules them side by side."""
+        found: dict[Relation, int] = {}
+        for first in range(0, len(relations), _COUNTED_TOGETHER):
+            part = relations[first : first + _COUNTED_TOGETHER]
+            sql = " UNION ALL ".join(
+                f"SELECT {index} AS position, COUNT(*) AS n FROM {relation.sql}"  # noqa: S608  # nosec B608
+                for index, relation in enumerate(part)
+            )
+            found |= {part[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}
+        return found
 
 
 def _says(error: Exception, signs: tuple[str, ...]) -> bool:

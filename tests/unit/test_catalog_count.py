@@ -1,0 +1,34 @@
+"""Rows of many tables are counted in statements of a bounded size, and each count finds its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ci_bot.worker.warehouse.catalog import Catalog, Relation
+
+
+class Spark:
+    """Counts seven rows more than a table's number, in no order."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def rows(self, sql: str) -> Sequence[Any]:
+        asked = re.findall(r"SELECT (\d+) AS position, COUNT\(\*\) AS n FROM \S+`m(\d+)`", sql)
+        self.asked.append(len(asked))
+        return [(int(position), int(number) + 7) for position, number in reversed(asked)]
+
+
+@pytest.mark.parametrize(
+    ("tables", "statements"), [(0, []), (1, [1]), (100, [100]), (250, [100, 100, 50])]
+)
+def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: list[int]) -> None:
+    spark = Spark()
+    wanted = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(tables)]
+    found = Catalog(spark).count(wanted)
+    assert found == {table: number + 7 for number, table in enumerate(wanted)}
+    assert spark.asked == statements
