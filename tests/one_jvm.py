@@ -199,7 +199,7 @@ class _Serving:
         self._then.append((words, then, arguments))
         return {}
 
-    def progress(self, phase: str, message: str, *_: Any, **__: Any) -> None:
+    def progress(self, phase: str, message: str, *_: Any) -> None:
         self._told.append(f"{phase}: {message}")
         if self._then and self._then[0][0] in self._told[-1]:
             step, arguments = self._then.pop(0)[1:]

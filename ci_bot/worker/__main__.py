@@ -77,6 +77,7 @@ def main() -> None:
     # A sweep answers as it goes on, and what it has done stays told.
     stop.on_last_words(lambda: None if channel.answered else channel.answer(words[-1]()))
     stop.install()
+    end = SparkEnd()
     if not isinstance(request, LastingRequest):
         # The trees of a thousand models would be looked through again and again, and nearly all
         # stay. An apply looks again once it builds.
@@ -87,12 +88,13 @@ def main() -> None:
         if isinstance(request, ScanRequest):
             answer: Contract = read_only(request)
         else:
-            answer = perform(request, channel, stop, words.append)
+            answer = perform(request, channel, stop, words.append, end.begin)
     except BaseException as error:
         answer = failed(error, request)
     if stop.requested and isinstance(answer, FailedAnswer):
         answer = words[-1]()
     channel.answer(answer)
+    end.finish()
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads of SQLMesh's pools and of py4j must not keep an answered request waiting; the JVM
@@ -129,13 +131,18 @@ def read_only(request: ScanRequest) -> Contract:
 
 
 def perform(
-    request: LoadingRequest, channel: Channel, stop: Stop, last_words: Callable[[Words], None]
+    request: LoadingRequest,
+    channel: Channel,
+    stop: Stop,
+    last_words: Callable[[Words], None],
+    spark_is_done: Callable[[], None] = lambda: None,
 ) -> Contract:
     """Runs the activity that was asked for. SQLMesh is imported here and not before, and not at all
     where it is one that this release does not know.
 
     Args:
         last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
+        spark_is_done: Told where Spark will not be asked any more, and something else is to do.
     """
     version = metadata.version("sqlmesh")
     if not is_supported(version):
@@ -216,9 +223,8 @@ def perform(
         return sweeping.answer(request, sweep_ports)
     from ci_bot.worker.cleanup import cleaning
 
-    with SparkEnd() as end:
-        ports = cleaning.CleanupPorts(clock, progress, before_spark, end.begin, last_words)
-        return cleaning.cleanup(request, ports)
+    ports = cleaning.CleanupPorts(clock, progress, before_spark, spark_is_done, last_words)
+    return cleaning.cleanup(request, ports)
 
 
 def beside_the_plan(

@@ -127,3 +127,22 @@ def test_cleanup__whose_spark_dies_in_the_middle__is_finished_by_the_next(
     assert told["leftovers"]
     assert not told["state_record_removed"], "it still names what has to go"
     check_gone(applied, tmp_path / "second", prod)
+
+
+def test_cleanup__ends_its_spark_before_its_jvm(applied: Shop, tmp_path: Path) -> None:
+    logs = tmp_path / "event-logs"
+    logs.mkdir()
+    applied.edit(
+        "config.yaml",
+        "        spark.log.level: ERROR\n",
+        "        spark.log.level: ERROR\n"
+        f"        spark.eventLog.enabled: true\n        spark.eventLog.dir: {logs}\n",
+    )
+
+    done = command(applied, tmp_path / "run", "cleanup", ENVIRONMENT)
+
+    assert done.process.wait(timeout=300) == 0, done.log[-3000:]
+    assert done.document()["result"] == "removed"
+    assert done.log.count("Setting default log level") == 1, "one JVM, started early"
+    (log,) = logs.iterdir()
+    assert log.suffix != ".inprogress", "a Spark that was killed has not closed it"

@@ -73,8 +73,8 @@ def start_early(
     prepare: Callable[[], None],
     read: Callable[[str], Any],
 ) -> None:
-    """Starts the JVM of a process that will most likely need one; does nothing where the options
-    of Spark are not known yet.
+    """Starts the JVM of a process that will most likely need one; does nothing where it has one,
+    or the options of Spark are not known yet.
 
     Args:
         prepare: Readies the environment for Spark, and may be called again later.
@@ -92,6 +92,8 @@ def start_early(
 
     # (`SparkContext._ensure_initialized`, which calls it by its name in the module)
     module: Any = pyspark.context
+    if module.SparkContext._gateway is not None:
+        return
     module.launch_gateway = EarlyJava(options, module.launch_gateway, os.environ).launch
 
 

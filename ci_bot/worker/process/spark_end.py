@@ -24,7 +24,7 @@ def active_context() -> Any | None:
 
 
 class SparkEnd:
-    """Ends the Spark of this process, if it has one, by the end of a `with`. Nothing here raises.
+    """Ends the Spark of this process, if it has one. Nothing here raises.
 
     Args:
         context: The SparkContext, asked for when Spark is to end.
@@ -39,12 +39,6 @@ class SparkEnd:
         self._context, self._patience = context, patience
         self._thread: threading.Thread | None = None
         self._jvm: Any = None
-
-    def __enter__(self) -> SparkEnd:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.finish()
 
     def begin(self) -> None:
         """Spark will not be asked any more; comes back at once."""
