@@ -90,7 +90,7 @@ def test_review__is_done_as_in_the_other_image(review_action: Action) -> None:
     outcome = review(review_action, a_pull_request(review_action, tests_on_spark=False))
     report = json.loads((review_action.workspace / "ci-bot-report" / "report.json").read_text())
     assert report["failure"] is None, outcome.log
-    assert report["checks"]["tests"]["status"] == "passed"
+    assert report["checks"]["tests"]["run"] > 0
     assert [change["model"] for change in report["changes"] if change["change"] == "direct"] == [
         "shop.revenue"
     ]
