@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from ci_bot.bot.pull_request.estimating import estimate
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.cost.figures import ModelEstimate
+from ci_bot.contracts.cost.figures import ModelEstimate, Price
 from ci_bot.contracts.documents.apply import EstimateDocument
 from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.policy import PolicyUsed
@@ -59,11 +61,21 @@ class Client:
     """The part of a client that an estimate needs."""
 
     answer: Any = None
+    policy: str | None = None
     requests: list[dict[str, Any]] = field(default_factory=list)
+    projects: tuple[str, ...] = (".",)
     git: Any = None
+    objects: Any = None
 
     def __post_init__(self) -> None:
-        self.git = self
+        self.git = self.objects = self
+
+    def has(self, commit: str) -> bool:
+        return True
+
+    @contextmanager
+    def files_of(self, commit: str, *, at_most: int) -> Iterator[Any]:
+        yield lambda _path: self.policy.encode() if self.policy and commit == BASE else None
 
     def head(self) -> str:
         return MERGE
@@ -87,11 +99,16 @@ class Client:
 
 
 def run(
-    github: GitHub, *, limit: float | None = None, answer: Any = None, by: int | None = 99
+    github: GitHub,
+    *,
+    limit: float | None = None,
+    answer: Any = None,
+    by: int | None = 99,
+    policy: str | None = None,
 ) -> tuple[int, Client]:
     settings = Settings(inputs=Inputs(max_executor_hours=limit), runner=RUNNER)
     publisher: Any = publisher_of(github, settings=settings)
-    client = Client(answer)
+    client = Client(answer, policy)
     activity = job.Estimate(number=142, requested_by="grace", comment_id=by)
     given: Any = (client, github)
     return estimate.estimate(activity, settings, publisher, *given), client
@@ -111,6 +128,52 @@ def test_estimate__says_the_figures_and_what_they_are_made_from(
     assert "| `shop.by_customer` | 2 h 30 min | the size of its input, 40" in text
     assert "Not known, and not in the sum: `shop.on_top`." in text
     assert ("⛔" in text) == (code == 1)
+
+
+def test_estimate__holds_the_limit_against_what_prod_builds_too() -> None:
+    known = COST.models[0]
+    in_prod = COST.model_copy(
+        update={
+            "executor_hours_mid": 40.0,
+            "unknown": [],
+            "models": [
+                known.model_copy(update={"executor_hours_mid": 30.0}),
+                known.model_copy(update={"model": "shop.beside", "executor_hours_mid": 10.0}),
+            ],
+        }
+    )
+    answer = EstimateDocument(
+        environment="pr_142",
+        plan_id="9" * 64,
+        cost=COST,
+        after_merge=in_prod,
+        seconds=1,
+        timings={},
+        versions=VERSIONS,
+    )
+    github = GitHub()
+    code, _ = run(github, limit=39.0, answer=answer)
+    assert code == 1
+    text = github.reply
+    assert "⛔" in text
+    assert "What `prod` builds after the merge: about **40 h** of executor time" in text
+    assert "| Model | `pr_142` | `prod` | From |" in text
+    assert "| `shop.by_customer` | 2 h 30 min | 30 h | the size of its input" in text
+    assert "| `shop.beside` | – | 10 h |" in text
+    assert run(GitHub(), limit=40.0, answer=answer)[0] == 0
+
+
+@pytest.mark.parametrize(("given", "code"), [(None, 1), (3.0, 0)])
+def test_estimate__knows_the_policys_limit_and_price(given: float | None, code: int) -> None:
+    """An input counts before it."""
+    policy = (
+        "version: 1\nlimits:\n  max-executor-hours: 2\ncomment:\n  executor-hour-price: 2 EUR\n"
+    )
+    github = GitHub()
+    ended, client = run(github, limit=given, policy=policy)
+    assert ended == code
+    assert client.requests[0]["executor_hour_price"] == Price(amount=2, currency="EUR")
+    assert ("the limit is 2 h" in github.reply) == (given is None)
 
 
 @pytest.mark.parametrize(

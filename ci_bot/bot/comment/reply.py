@@ -70,19 +70,31 @@ def accepted(acceptance: Acceptance, report: Report, context: CommentContext) ->
 
 
 def estimated(document: EstimateDocument, hours: float | None, context: CommentContext) -> str:
-    """What building will cost, model by model; `hours` is the limit that it is held against."""
-    cost = document.cost
-    middle = cost.executor_hours_mid
+    """What building will cost, model by model, and what prod builds after the merge; `hours` is the
+    limit that both are held against."""
+    cost, after_merge = document.cost, document.after_merge
+    here = {item.model: item for item in cost.models}
+    there = {item.model: item for item in after_merge.models} if after_merge else {}
+    models = [(here.get(name), there.get(name)) for name in {**here, **there}]
+    unknown = [*cost.unknown, *(after_merge.unknown if after_merge else [])]
     return _reply(
         "estimate",
         context,
         cost=cost,
+        after_merge=after_merge,
         plan_id=document.plan_id,
         limit=hours,
-        above=hours is not None and middle is not None and middle > hours,
-        shown=cost.models[:_MODELS_SHOWN],
+        above=is_above(document, hours),
+        models=models,
+        shown=models[:_MODELS_SHOWN],
+        unknown=list(dict.fromkeys(unknown)),
         from_words=_LAYERS,
     )
+
+
+def is_above(document: EstimateDocument, hours: float | None) -> bool:
+    """Whether what is known of one of both is above a limit."""
+    return any(cost.hours_above(hours) is not None for cost in document.costs)
 
 
 def status(marker: Marker | None, context: CommentContext, *, comment_url: str | None) -> str:

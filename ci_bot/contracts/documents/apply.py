@@ -204,6 +204,10 @@ class ApplyDocument(Contract):
     )
     attempts: list[Attempt] = Field(default_factory=list)
     estimate: Cost | None = None
+    prod_estimate: Cost | None = Field(
+        default=None,
+        description="What prod builds after the merge, where an apply was refused for its cost.",
+    )
     executor_hours: Seconds | None = Field(
         default=None, description="What building took: executors occupied while it built."
     )
@@ -236,9 +240,18 @@ class EstimateDocument(Contract):
     environment: Compared
     plan_id: PlanId | None
     cost: Cost
+    after_merge: Cost | None = Field(
+        default=None,
+        description="Of what prod builds after the merge; null: nothing, or it cannot be planned.",
+    )
     seconds: Seconds
     timings: Timings
     versions: Versions
+
+    @property
+    def costs(self) -> list[Cost]:
+        """Of the environment, and of prod where it is known."""
+        return [self.cost, *([self.after_merge] if self.after_merge is not None else [])]
 
 
 class Step(Contract):

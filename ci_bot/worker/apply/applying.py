@@ -30,6 +30,7 @@ from ci_bot.worker.cost.budget import over_budget
 from ci_bot.worker.cost.counters.meter import Meter
 from ci_bot.worker.cost.counters.spark_store import SparkStore
 from ci_bot.worker.cost.estimate import Known, builds_long, estimate
+from ci_bot.worker.cost.input_size.after_merge import cost_of_merge
 from ci_bot.worker.cost.input_size.layer import with_input_sizes
 from ci_bot.worker.cost.known import known_of
 from ci_bot.worker.plan import describe, planning, requested
@@ -300,11 +301,12 @@ class _Run:
         with self.ports.clock.phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             expected = self._expected(ready)
+            limit, after_merge = self.request.max_executor_hours, self._after_merge(ready)
             refused = over_budget(
-                expected, self.request.max_executor_hours, self.request.environment
+                expected, limit, self.request.environment, after_merge=after_merge
             )
             if refused is not None:
-                return self.report.refused(refused, estimate=expected)
+                return self.report.refused(refused, estimate=expected, prod_estimate=after_merge)
             self.record.begin(planned, self.report.plan_id)
         self.report.begin(planned, recorder, expected)
         self.versions = {
@@ -352,6 +354,20 @@ class _Run:
             # What is not known already stays unknown; that is no reason not to build.
             print(f"Sizes of inputs: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
             return ready.estimate
+
+    def _after_merge(self, ready: _Ready) -> Cost | None:
+        """What prod will build. Without a limit, or where nothing is to be built, nobody asks."""
+        if self.request.max_executor_hours is None or not ready.work:
+            return None
+        return cost_of_merge(
+            ready.planned,
+            context=self.context,
+            ledger=self.costs,
+            names=self.names,
+            hour_price=self.request.executor_hour_price,
+            say=lambda message: self.ports.progress("estimate", message, None, None),
+            stop=self.hold.stop,
+        )
 
     def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
         self._progress("apply", f"building {self.request.environment}", None, None)

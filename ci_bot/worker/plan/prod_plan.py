@@ -43,21 +43,13 @@ def plan_prod(
         estimate: What work will cost.
     """
     try:
-        builder = compat.plan_builder(
-            context,
-            c.PROD,
-            skip_tests=True,
-            skip_linter=True,
-            forward_only=planned.flags.forward_only,
-            allow_destructive_models=planned.flags.allow_destructive or None,
-            categorizer_config=planned.categorizer,
-        )
-        plan = compat.build(builder)
-    except NoChangesPlanError:
-        return ProdPlan(changes=0, backfill=[], would_fail=False)
+        as_prod = merge_of(context, planned)
     except SQLMeshError as error:
         failure = shortened(sentence(error), 4_000)
         return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
+    if as_prod is None:
+        return ProdPlan(changes=0, backfill=[], would_fail=False)
+    plan = as_prod.plan
     diff = plan.context_diff
     count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
     if plan.uncategorized:
@@ -68,23 +60,13 @@ def plan_prod(
             would_fail=True,
             failure=f"These changes have no category: {waiting}.",
         )
-    as_prod = Planned(
-        plan=plan,
-        window=planned.window,
-        flags=planned.flags,
-        deployable=plan.deployability_index,
-        versions_in_prod=planned.versions_in_prod,
-        restatements=plan.restatements,
-        notes=(),
-    )
 
     def shown(intervals: Built) -> list[Backfill]:
         return describe.backfill(as_prod, intervals, names, reused=lambda snapshot: False)
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
-    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
     whole = first_build.of_prod(as_prod, missing)
-    now = {s_id: missing[s_id] for s_id in missing if s_id in changed}
+    now = _of_changed(as_prod, missing)
     full = shown(whole)
     return ProdPlan(
         changes=count,
@@ -103,6 +85,49 @@ def plan_prod(
         would_fail=False,
         plan_id=_plan_id(plan, repository),
     )
+
+
+def merge_of(context: Any, planned: Planned) -> Planned | None:
+    """The plan of the same head against prod, without a category where SQLMesh gives none; None
+    where it changes nothing.
+
+    Raises:
+        SQLMeshError: SQLMesh refuses it.
+    """
+    try:
+        builder = compat.plan_builder(
+            context,
+            c.PROD,
+            skip_tests=True,
+            skip_linter=True,
+            forward_only=planned.flags.forward_only,
+            allow_destructive_models=planned.flags.allow_destructive or None,
+            categorizer_config=planned.categorizer,
+        )
+        plan: Plan = compat.build(builder)
+    except NoChangesPlanError:
+        return None
+    return Planned(
+        plan=plan,
+        window=planned.window,
+        flags=planned.flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=planned.versions_in_prod,
+        restatements=plan.restatements,
+        notes=(),
+    )
+
+
+def work_of_merge(as_prod: Planned, names: Names) -> list[Backfill]:
+    """What prod would build now of the changed models: what the cost of a merge is counted of."""
+    missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
+    found = _of_changed(as_prod, missing)
+    return describe.backfill(as_prod, found, names, reused=lambda snapshot: False)
+
+
+def _of_changed(as_prod: Planned, missing: Built) -> Built:
+    changed = {snapshot.snapshot_id for snapshot in as_prod.changed}
+    return {s_id: intervals for s_id, intervals in missing.items() if s_id in changed}
 
 
 def _plan_id(plan: Plan, repository: Path | None) -> str | None:

@@ -67,6 +67,12 @@ def test_by_size__a_model_counts_once_however_many_runs_it_has() -> None:
     assert guess(3) == pytest.approx(guess(1), rel=1e-3)
 
 
+def test_by_size__batches_smaller_than_any_are_no_cheaper_than_the_smallest() -> None:
+    """The runs lie on a line without a fixed part, which is no reason to build for nothing."""
+    runs = [seen(name, 10 * size, size * GB) for name, size in (("a", 1), ("b", 2), ("c", 4))]
+    assert expected(1_000, *runs, batches=7) == pytest.approx(70)
+
+
 def test_by_size__small_runs_do_not_tell_of_large_ones() -> None:
     """A run of 5 KB takes a second to start; that is no two days for a gigabyte."""
     small = [seen("a", 1, 5_000), seen("b", 1.2, 6_000)]
@@ -182,10 +188,25 @@ def test_over_budget__says_the_figures_where_each_is_from_and_that_it_is_a_part(
     assert failure is not None
     assert (failure.exit_code, failure.reason_code) == (3, "over_budget")
     assert failure.message == (
-        "Building pr_7 would take at least 14 h 12 min of executor time, and the limit is 10 h: "
-        "shop.orders 14 h 12 min (the size of its input); 2 of 3 tables unknown. Nothing "
+        "Building pr_7 would take at least 14 h 12 min; the limit is 10 h of executor time. The "
+        "dearest: shop.orders 14 h 12 min (the size of its input); 2 of 3 tables unknown. Nothing "
         "was built."
     )
+
+
+def test_over_budget__judges_also_what_prod_builds_after_the_merge() -> None:
+    failure = over_budget(cost(1), 10, "pr_7", after_merge=cost(30))
+    assert failure is not None
+    assert failure.message == (
+        "Building pr_7 would take about 1 h, and what prod builds after the merge about 30 h; the "
+        "limit is 10 h of executor time. The dearest: shop.orders 30 h (the size of its input). "
+        "Nothing was built."
+    )
+    assert "rebuild less" in (failure.hint or "")
+    assert over_budget(cost(1), 10, "pr_7", after_merge=cost(9)) is None
+    both = over_budget(cost(20), 10, "pr_7", after_merge=cost(9))
+    assert both is not None
+    assert "`select-model`" in (both.hint or "")
 
 
 @pytest.mark.parametrize(("hours", "limit"), [(9.9, 10), (10, 10), (1_000, None)])

@@ -6,6 +6,8 @@ asks of the pull request and of the person what an acceptance does.
 
 from __future__ import annotations
 
+from datetime import date
+
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.pull_request.gate import check_met, unmet_to_load
@@ -20,7 +22,9 @@ from ci_bot.bot.worker_calls import estimate as estimating
 from ci_bot.bot.worker_calls.client import WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.bot.worker_calls.review.changed_files import changed_by
+from ci_bot.bot.worker_calls.review.that_counts import agreed_on_cost
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import EstimateDocument
 from ci_bot.contracts.documents.plan_options import selects_by_git
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError
 
@@ -49,6 +53,13 @@ def estimate(
     window = marker.window if marker and marker.head == pull.head_sha else None
     commits, flags = commits_of(pull, client), flags_of(inputs)
     changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    limit, price = agreed_on_cost(
+        client,
+        commits,
+        hours=inputs.max_executor_hours,
+        price=inputs.executor_hour_price,
+        today=date.fromisoformat(publisher.machine.timestamp()[:10]),
+    )
     document = estimating.estimate(
         client,
         environment=publisher.template.environment,
@@ -60,17 +71,15 @@ def estimate(
         head_branch=commits.head_branch,
         base_names=commits.base_names(),
         changed_files=changed.paths if changed is not None else None,
-        executor_hour_price=inputs.executor_hour_price,
+        executor_hour_price=price,
     )
     if isinstance(document, Failure):
         raise error_of(document)
-    limit = inputs.max_executor_hours
-    above = document.cost.hours_above(limit) is not None
+    above = reply.is_above(document, limit)
     publisher.try_note(reply.estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
-    hours = document.cost.executor_hours_mid
-    _conclude(publisher, "estimated", reason, code, hours=hours, plan_id=document.plan_id)
+    _conclude(publisher, "estimated", reason, code, document=document)
     return code
 
 
@@ -87,16 +96,17 @@ def _conclude(
     reason: str,
     code: int,
     *,
-    hours: float | None = None,
-    plan_id: str | None = None,
+    document: EstimateDocument | None = None,
 ) -> None:
+    after_merge = document.after_merge if document else None
     publisher.result(
-        {"reason-code": reason, "plan-id": plan_id or ""},
+        {"reason-code": reason, "plan-id": (document.plan_id or "") if document else ""},
         {
             "activity": "estimate",
             "result": result,
             "reason_code": reason,
-            "executor_hours": hours,
+            "executor_hours": document.cost.executor_hours_mid if document else None,
+            "prod_executor_hours": after_merge.executor_hours_mid if after_merge else None,
             "exit_code": code,
         },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Literal
 
 from ci_bot.bot.comment import reply
@@ -17,6 +18,8 @@ from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.worker_calls.client import owner, run_owner
 from ci_bot.bot.worker_calls.estimate import estimate
 from ci_bot.bot.worker_calls.failures import error_of
+from ci_bot.bot.worker_calls.review.review_options import Commits
+from ci_bot.bot.worker_calls.review.that_counts import agreed_on_cost
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
@@ -41,7 +44,8 @@ def estimate_locally(
     timeout_minutes: int,
     form: Literal["terminal", "json"],
 ) -> int:
-    """`ci-bot estimate`. Returns the exit code: 1 where the limit does not hold.
+    """`ci-bot estimate`. Returns the exit code: 1 where the limit does not hold, which an option
+    says, or else the policy.
 
     Raises:
         BotError: the project cannot be planned, or Spark does not start.
@@ -50,6 +54,13 @@ def estimate_locally(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         check_name(environment, for_review)
+        limit, price = agreed_on_cost(
+            client,
+            Commits(),
+            hours=max_executor_hours,
+            price=executor_hour_price,
+            today=date.fromisoformat(machine.timestamp()[:10]),
+        )
         document = estimate(
             client,
             environment=environment,
@@ -58,7 +69,7 @@ def estimate_locally(
             start=start,
             end=end,
             head_branch=branch_of(client),
-            executor_hour_price=executor_hour_price,
+            executor_hour_price=price,
         )
         if isinstance(document, Failure):
             raise error_of(document)
@@ -68,11 +79,10 @@ def estimate_locally(
         document.to_json(indent=2)
         if form == "json"
         else plain(
-            reply.estimated(document, max_executor_hours, context),
+            reply.estimated(document, limit, context),
             colour=screen.colour,
             width=screen.width,
         )
     )
     print(text, file=machine.out, flush=True)
-    above = document.cost.hours_above(max_executor_hours)
-    return EXIT_DONE if above is None else EXIT_FAILED
+    return EXIT_FAILED if reply.is_above(document, limit) else EXIT_DONE

@@ -26,11 +26,10 @@ from ci_bot.bot.worker_calls.review.scanning import with_scan
 from ci_bot.bot.worker_calls.review.team_policy import (
     TeamPolicy,
     added_comments,
-    of_base,
-    of_working_tree,
     used,
     with_limits,
 )
+from ci_bot.bot.worker_calls.review.that_counts import policy_that_counts
 from ci_bot.bot.worker_calls.review.unplanned import BASE_FAILURES, failed_facts
 from ci_bot.contracts.base import Failure, Line
 from ci_bot.contracts.documents.policy import ModelOwners
@@ -50,7 +49,13 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     same.
     """
     changed = changed_by(client.git, options.commits)
-    team = _team_policy(client, options, changed, date.fromisoformat(planned_at[:10]))
+    team = policy_that_counts(
+        client,
+        options.commits,
+        new=options.commits.new if changed is not None else None,
+        no_lighter=options.no_lighter,
+        today=date.fromisoformat(planned_at[:10]),
+    )
     price = options.executor_hour_price
     options = replace(
         options,
@@ -129,29 +134,6 @@ def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_a
             gateway=client.gateway,
             planned_at=planned_at,
         )
-
-
-def _team_policy(
-    client: WorkerClient, options: ReviewOptions, changed: Changes | None, today: date
-) -> TeamPolicy:
-    """The policy of the base commit; on a laptop that names none, the one that lies there.
-
-    Raises:
-        UnfitPolicy: it cannot be used.
-    """
-    commits = options.commits
-    if commits.base is not None and client.git.has(commits.base):
-        return of_base(
-            client.git,
-            client.projects,
-            base=commits.base,
-            new=commits.new if changed is not None else None,
-            today=today,
-            no_lighter=options.no_lighter,
-        )
-    if commits.base is None and client.own_machine:
-        return of_working_tree(client.checkout, client.projects, today=today)
-    return TeamPolicy(today=today)
 
 
 def _code_on_load(

@@ -11,6 +11,7 @@ from ci_bot.contracts.messages import EstimateRequest
 from ci_bot.errors import BadInput, Refused
 from ci_bot.worker import compat
 from ci_bot.worker.cost.estimate import estimate
+from ci_bot.worker.cost.input_size.after_merge import cost_of_merge
 from ci_bot.worker.cost.input_size.layer import with_input_sizes
 from ci_bot.worker.cost.known import known_of
 from ci_bot.worker.plan import describe, planning, requested
@@ -35,7 +36,7 @@ class EstimatePorts:
 
 
 def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDocument:
-    """The expected cost of what the plan has still to build.
+    """The expected cost of what the plan has still to build, and of what prod then builds.
 
     Raises:
         BadInput: there is no prod yet, or the project is not for Spark.
@@ -73,7 +74,7 @@ def _estimated(
         planned = planning.plan_against_prod(
             context, PlanRequest.of(request.environment, options, window=request.window)
         )
-    plan_id, cost = None, estimate([])
+    plan_id, cost, after_merge = None, estimate([]), None
     if planned is not None and planned.plan.uncategorized:
         waiting = ", ".join(names.of(s.name) for s in planned.plan.uncategorized)
         raise Refused(
@@ -104,10 +105,20 @@ def _estimated(
                 say=lambda message: ports.progress("estimate", message),
                 stop=ports.stop,
             )
+            after_merge = cost_of_merge(
+                planned,
+                context=context,
+                ledger=ledger,
+                names=names,
+                hour_price=price,
+                say=lambda message: ports.progress("estimate", f"for prod: {message}"),
+                stop=ports.stop,
+            )
     return EstimateDocument(
         environment=request.environment,
         plan_id=plan_id,
         cost=cost,
+        after_merge=after_merge,
         seconds=round(ports.clock.now() - started, 3),
         timings=dict(ports.clock.phases),
         versions=versions_of(opened),

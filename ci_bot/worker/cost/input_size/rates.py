@@ -2,8 +2,9 @@
 
 Runs of the model itself count where there are any, else those of models of its kind, else all of
 the project's, each model as much as another, however many runs it has. With three or more that
-differ the time is `a x batches + b x bytes`; else so much a byte, and no batch less than the
-shortest of those runs took.
+differ the time is `a x batches + b x bytes`, and a batch that reads less than any of them is taken
+for the smallest: what it costs to start one was never seen by itself. Else it is so much a byte,
+and no batch less than the shortest of those runs took.
 """
 
 from __future__ import annotations
@@ -58,7 +59,13 @@ def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize |
     if not runs or _beyond(size, runs):
         return None
     of_model = Counter(item.model for item in like)
-    asked = Past(intervals=1, batches=size.batches, seconds=0.0, input_bytes=size.bytes)
+    smallest = min((run.input_bytes or 0) / run.batches for run in runs)
+    asked = Past(
+        intervals=1,
+        batches=size.batches,
+        seconds=0.0,
+        input_bytes=max(size.bytes, round(smallest * size.batches)),
+    )
     line = line_of(
         runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
     )
