@@ -1,4 +1,4 @@
-"""What a review and an apply do in the state, with exactly the rights that docs/state.md gives."""
+"""Each activity in the state, with exactly the rights that docs/state.md gives."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
 from ci_bot.worker.records.lease_rows import Holder
-from ci_bot.worker.records.ledger_schema import LedgerTables
-from tests.conftest import REPOSITORY
+from ci_bot.worker.records.ledger_schema import SCHEMA, LedgerTables
+from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
 from tests.integration.test_postgres_state import connect, own_database, server
+from tests.integration.test_review import ADD_ORDERS
 from tests.integration.test_state_servers import duck_on
 from tests.lease_process import connection, leases
-from tests.projects import Shop
+from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod
 from tests.worker import client
 
@@ -154,3 +155,46 @@ def of_sqlmesh(shop: Shop) -> Iterator[Context]:
         yield context
     finally:
         context.close()
+
+
+@pytest.mark.night
+@pytest.mark.spark
+@pytest.mark.slow
+def test_life__with_exactly_the_rights_of_the_page(
+    database: tuple[str, str, Any], server: str, tmp_path: Path, java: None
+) -> None:
+    name, config, cursor = database
+    shop = write_shop(tmp_path, config=as_role(config, server, name, "sqlmesh_prod"))
+    prod = (shop.project / "config.yaml").read_text("utf-8")
+    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+    cursor.execute(script(name))
+    worker = client(shop)
+
+    def become(role: str) -> None:
+        shop.write("config.yaml", prod.replace(f"{name}_sqlmesh_prod", f"{name}_{role}"))
+
+    shop.edit("models/revenue.sql", *ADD_ORDERS)
+    become("sqlmesh_review")
+    first = worker.review("pr_6")
+    assert first.failure is None
+    assert first.baseline == "state"
+    become("sqlmesh_apply")
+    applied = worker.apply("pr_6", plan_id=first.plan_id)
+    assert applied.failure is None
+    assert applied.result == "applied"
+    become("sqlmesh_review")
+    again = worker.review("pr_6")
+    assert again.failure is None
+    assert again.plan_id == first.plan_id, "a reader reads the ledger, too"
+    become("sqlmesh_apply")
+    removed = worker.cleanup("pr_6", merged=False, reclaim="always")
+    assert removed.failure is None
+    assert removed.result == "removed"
+    assert removed.tables_reclaimed
+
+    for schema, table in (("sqlmesh", "_environments"), (SCHEMA, "_environments")):
+        refused(server, name, "sqlmesh_review", f"DELETE FROM {schema}.{table}")
+    for role in ("sqlmesh_review", "sqlmesh_apply"):
+        refused(server, name, role, "CREATE SCHEMA another")
+        refused(server, name, role, "CREATE TABLE sqlmesh.another (a INT)")
+        refused(server, name, role, "DROP TABLE sqlmesh._snapshots")
