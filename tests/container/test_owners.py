@@ -6,6 +6,7 @@ the next checkout as its own account, and whatever root left there would end eve
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def test_owners__of_all_that_a_review_writes__are_the_workspaces(action: Action)
     assert {
         path for path, owner in after.items() if path[:9] == "workspace" and owner == 0
     } == set()
-    assert outcome.outputs["decision"] in ("go", "review", "no_go")
+    told = json.loads((action.workspace / REPORT / "report.json").read_text("utf-8"))
+    assert told["failure"] is None, outcome.log
+    assert [change["model"] for change in told["changes"]] == ["shop.revenue", "shop.top_customers"]
 
 
 @pytest.mark.parametrize("target", ["/github/home", "/etc", "../home"])
