@@ -133,4 +133,66 @@ def test_estimate__says_the_same_without_an_apply_and_writes_nothing(
     assert (tables_of(jvm), snapshots_of(shop), shop.not_cleaned_up()) == before
     refused = jvm.apply("pr_5", max_executor_hours=0.0)
     assert refused.estimate == answer.cost
+    assert refused.prod_estimate == answer.after_merge
     assert (refused.plan_id, refused.environment) == (answer.plan_id, answer.environment)
+
+
+def test_apply__of_a_short_window__is_held_against_what_prod_builds_after_the_merge(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    """The environment gets a day, and prod all that it has: at least five times as much."""
+    shop.write("models/by_week.sql", BY_DAY.replace("by_day", "by_week"))
+    window = {"start": "2024-01-10", "end": "2024-01-10"}
+    answer = jvm.ask(
+        jvm.request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_6", **window)
+    )
+    assert isinstance(answer, EstimateDocument), answer
+    here, there = answer.cost.executor_hours_mid, answer.after_merge
+    assert here is not None
+    assert there is not None
+    assert [item.layer for item in there.models] == ["input_size"]
+    assert there.batches >= 5 * answer.cost.batches
+    assert (there.executor_hours_mid or 0) > 2 * here
+    before = tables_of(jvm), snapshots_of(shop), shop.not_cleaned_up()
+
+    refused = jvm.apply("pr_6", max_executor_hours=1.5 * here, **window)
+
+    assert (refused.result, refused.reason_code) == ("refused", "over_budget")
+    assert refused.failure is not None
+    assert "what prod builds after the merge" in refused.failure.message
+    assert (tables_of(jvm), snapshots_of(shop), shop.not_cleaned_up()) == before
+    enough = 1.5 * (there.executor_hours_mid or 0)
+    assert jvm.apply("pr_6", max_executor_hours=enough, **window).result == "applied"
+
+
+def test_estimate__of_what_columns_take_in_files_is_close_to_what_spark_reads(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    """One column has a few values and a wide type, another takes nearly all of the file."""
+    jvm.sql(
+        "CREATE TABLE IF NOT EXISTS default.wide USING parquet AS SELECT /*+ REPARTITION(2) */ "
+        "CAST(id % 3 AS DECIMAL(38, 2)) AS few, "
+        "CAST(XXHASH64(id) AS BIGINT) AS many FROM RANGE(400000)"
+    )
+    # What a byte costs is told by a run of something as large.
+    for number, columns in enumerate((("few + many",), ("few", "many")), 7):
+        for column in columns:
+            name = column.partition(" ")[0] if len(columns) > 1 else "both"
+            shop.write(
+                f"models/of_{name}.sql",
+                f"MODEL (name shop.of_{name}, kind FULL);\n\n"
+                f"SELECT CAST(MAX({column}) AS DOUBLE) AS most FROM default.wide\n",
+            )
+        document = jvm.apply(f"pr_{number}", table_diff=False)
+        assert document.result == "applied", document.failure
+
+    assert document.estimate is not None
+    expected = {item.model: item.input_bytes or 0 for item in document.estimate.models}
+    read = {
+        model.model: model.counters.input_bytes
+        for model in document.models
+        if model.counters is not None
+    }
+    for model in ("shop.of_few", "shop.of_many"):
+        assert expected[model] == pytest.approx(read[model], rel=0.5), (expected, read)
+    assert read["shop.of_many"] > 3 * read["shop.of_few"]

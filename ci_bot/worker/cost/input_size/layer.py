@@ -22,7 +22,7 @@ from ci_bot.contracts.documents.plan import Backfill, Cost
 from ci_bot.contracts.documents.work import tables_of
 from ci_bot.worker.cost.estimate import Known, estimate, past_of
 from ci_bot.worker.cost.input_size.batches import batches_of
-from ci_bot.worker.cost.input_size.leaves import bytes_read
+from ci_bot.worker.cost.input_size.leaves import QuerySizes
 from ci_bot.worker.cost.input_size.measuring import Asked, measure
 from ci_bot.worker.cost.input_size.queries import BatchQueries
 from ci_bot.worker.cost.input_size.rates import CountedRun, by_size
@@ -85,13 +85,13 @@ def _asked(
         {s.name for s in planned.snapshots.values() if names.of(s.name) in built},
         context.engine_adapter.dialect,
     )
-    session = context.engine_adapter.spark
+    reading = QuerySizes(context.engine_adapter.spark)
 
     def read(snapshot: Snapshot, span: Interval) -> int | None:
         if isinstance(snapshot.model, SeedModel):
             return len(snapshot.model.seed.content.encode())
         text = queries.of(snapshot, span)
-        return None if text is None else bytes_read(session, text)
+        return None if text is None else reading.bytes_of(text)
 
     return [
         Asked(
