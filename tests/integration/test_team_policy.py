@@ -9,6 +9,7 @@ import pytest
 
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.policy.policy_file import UnfitPolicy
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.policy.scopes import ModelScope
 from ci_bot.worker.review.policy_scopes import scoped_models
@@ -232,7 +233,8 @@ def test_owners__of_the_policy_count_wherever_the_file_is(tmp_path: Path) -> Non
 
 
 def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Path) -> None:
-    made = repository(tmp_path, "limits: {max-intervals: 0, fail-on: high}\n")
+    price = "comment: {executor-hour-price: 2 EUR}\n"
+    made = repository(tmp_path, f"limits: {{max-intervals: 0, fail-on: high}}\n{price}")
     orders = made.read("project/models/orders.sql")
     files = {"project/models/orders.sql": orders.replace("* 10 AS", "* 11 AS")}
     commits = made.change(files)
@@ -240,6 +242,7 @@ def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Pat
     assert of(report, "R06-interval-limit")
     assert report.policy is not None
     assert report.policy.fail_on == "high"
+    assert report.policy.executor_hour_price == Price.parse("2 EUR")
     report = review(made, {}, commits=commits, limits=Limits(max_intervals=10_000))
     assert not of(report, "R06-interval-limit")
 

@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.comment.context import Override
 from ci_bot.bot.github.port import Comment
-from ci_bot.bot.pull_request.apply import _budget
+from ci_bot.bot.pull_request.apply import _budget, _price
 from ci_bot.bot.pull_request.estimating import estimate
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.inputs import Inputs, Settings
@@ -200,6 +200,15 @@ def test_estimate__of_a_project_that_does_not_load_says_why() -> None:
     with pytest.raises(BotError) as caught:
         run(GitHub(), answer=failure)
     assert (caught.value.message, caught.value.hint, caught.value.exit_code) == ("No.", "Do.", 1)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(None, "2 EUR"), ("3 USD", "3 USD")])
+def test_price__of_the_policy_counts_where_no_input_has_one(given: str | None, wanted: str) -> None:
+    price = Price.parse(given) if given else None
+    settings = Settings(inputs=Inputs(executor_hour_price=price), runner=RUNNER)
+    used = PolicyUsed(source="base", executor_hour_price=Price.parse("2 EUR"))
+    assert _price(settings, make_report(policy=used)) == Price.parse(wanted)
+    assert _price(settings, make_report()) == price
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.client import Listener, WorkerClient, owner
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.review.changed_files import changed_by
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyResult
 from ci_bot.contracts.documents.comment import Marker, apply_phase, review_phase
 from ci_bot.contracts.documents.plan_options import selects_by_git
@@ -247,12 +248,18 @@ def _apply(
             base_names=commits.base_names(),
             changed_files=changed.paths if changed is not None else None,
             table_diff=settings.inputs.table_diff,
-            executor_hour_price=settings.inputs.executor_hour_price,
+            executor_hour_price=_price(settings, own),
             max_executor_hours=_budget(settings, own, overridden=publisher.template.override),
         )
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)
         return applying.failed_document(failure, environment=environment, plan_id=marker.plan)
+
+
+def _price(settings: Settings, own: Report) -> Price | None:
+    """What an executor-hour costs: by the input, else by the policy that the review found."""
+    agreed = own.policy.executor_hour_price if own.policy else None
+    return settings.inputs.executor_hour_price or agreed
 
 
 def _budget(settings: Settings, own: Report, *, overridden: Override | None) -> float | None:

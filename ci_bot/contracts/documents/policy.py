@@ -17,6 +17,7 @@ from ci_bot.contracts.base import (
     Text,
     Timestamp,
 )
+from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan import Severity
 
 CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A day in UTC.")]
@@ -90,4 +91,7 @@ class PolicyUsed(Contract):
     )
     budget_blocks: bool = Field(
         default=True, description="Whether a plan above the limit is No-Go by this policy."
+    )
+    executor_hour_price: Price | None = Field(
+        default=None, description="What an executor-hour costs; an input of that name wins."
     )

@@ -146,6 +146,7 @@ def used(team: TeamPolicy, weighing: Weighing, facts: ReviewFacts) -> PolicyUsed
             "diff_tolerance": limits.diff_tolerance if lighter else None,
             "max_executor_hours": limits.max_executor_hours,
             "budget_blocks": _budget_blocks(weighing),
+            "executor_hour_price": team.policy.executor_hour_price,
             "tolerances": {
                 change.model: tolerance
                 for change in facts.changes
