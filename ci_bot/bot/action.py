@@ -239,9 +239,10 @@ def _give_up(
     Raises:
         BotError: there is none, or the reason is one that no report can be written about.
     """
-    from ci_bot.bot.pull_request import apply, cleanup, review
+    from ci_bot.bot.pull_request import cleanup, review
     from ci_bot.bot.pull_request.acceptance import accept as accepting
     from ci_bot.bot.pull_request.estimating import estimate as estimating
+    from ci_bot.bot.pull_request.evidence import publishing
 
     if isinstance(chosen, job.Accept):
         return accepting.give_up(error, publisher)
@@ -250,7 +251,7 @@ def _give_up(
     if isinstance(chosen, job.Review):
         return review.give_up(error, chosen, settings, publisher)
     if isinstance(chosen, job.Apply):
-        return apply.give_up(error, publisher)
+        return publishing.give_up(error, publisher)
     if isinstance(chosen, job.Cleanup):
         return cleanup.give_up(error, chosen, publisher)
     raise error

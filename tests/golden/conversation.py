@@ -19,6 +19,7 @@ from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Rendered
 from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.pull_request import apply, cleanup, review
+from ci_bot.bot.pull_request.evidence import publishing
 from ci_bot.bot.pull_request.own_review import confirmed, other_plan
 from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher, template
 from ci_bot.bot.trigger import job
@@ -114,7 +115,7 @@ class Conversation:
         """An apply has ended."""
         with self._run() as publisher:
             marker = self._taken_over(own, publisher)
-            apply.publish(document, publisher, marker)
+            publishing.publish(document, publisher, marker)
         return self
 
     def refuse(self, own: Report) -> Conversation:
@@ -123,7 +124,7 @@ class Conversation:
             marker = self._marker(publisher)
             document = other_plan(own, marker, publisher, self._github)
             assert document is not None
-            apply.publish(document, publisher, marker)
+            publishing.publish(document, publisher, marker)
         return self
 
     def clean_up(self, document: CleanupDocument) -> Conversation:

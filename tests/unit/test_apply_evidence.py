@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.pull_request import apply
+from ci_bot.bot.pull_request.evidence import publishing
 from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.bot.runner.step_files import Outputs
 from ci_bot.bot.trigger.inputs import Inputs, Settings
@@ -37,7 +38,7 @@ def published(
     assert isinstance(marker, Marker)
     if own:
         apply.take_over(own, marker, publisher)
-    apply.publish(document, publisher, marker)
+    publishing.publish(document, publisher, marker)
     files = tmp_path / REPORT_DIRECTORY
     found = {path.stem: json.loads(path.read_text()) for path in files.glob("*.json")}
     found["outputs"] = (tmp_path / "outputs").read_text()

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from ci_bot.bot.pull_request import apply, cleanup, review
+from ci_bot.bot.pull_request.evidence import publishing
 from ci_bot.bot.pull_request.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.bot.terminal.report_text import to_page
 from ci_bot.bot.terminal.review.opening import open_page
@@ -87,7 +88,7 @@ def test_apply__replaces_the_page_by_one_with_the_review(
     own = recorded("small_change")
     marker = make_marker(plan=own.plan_id)
     apply.take_over(own, marker, publisher)
-    apply.publish(cast(ApplyDocument, read("applied")), publisher, marker)
+    publishing.publish(cast(ApplyDocument, read("applied")), publisher, marker)
     assert files(tmp_path) == [
         *("apply.json", "apply.md"),
         *("report.html", "report.json", "report.md"),

@@ -1,1 +1,1 @@
-"""What a run publishes of an apply once the data is there."""
+"""What a run says of an apply at its end, and the decision that its evidence leads to."""
