@@ -15,7 +15,8 @@ from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.worker.cost.input_size.batches import batches_of
 from ci_bot.worker.cost.input_size.layer import _in_prod
 from ci_bot.worker.cost.input_size.queries import BatchQueries
-from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.words import times
 from tests.projects import Shop

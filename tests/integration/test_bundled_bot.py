@@ -17,7 +17,9 @@ from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.errors import BadInput
 from ci_bot.worker.cost.estimate import estimate
-from ci_bot.worker.plan import describe, first_build, planning, prod_plan
+from ci_bot.worker.plan import first_build, planning, prod_plan
+from ci_bot.worker.plan.identity import identity_of
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.options import PlanOptions, resolve
 from ci_bot.worker.plan.planning import Planned, PlanRequest, category_of
 from ci_bot.worker.project.plan_settings import plan_settings
@@ -105,7 +107,7 @@ class Seen:
 
     @property
     def identity(self) -> PlanIdentity:
-        return planning.identity_of(
+        return identity_of(
             self.context, self.planned, state_schema_version=1, repository=Path("/nowhere")
         )
 

@@ -20,10 +20,12 @@ from ci_bot.contracts.documents.work import totals
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.cost.estimate import estimate
-from ci_bot.worker.plan import describe, first_build, planning, prod_plan
+from ci_bot.worker.plan import first_build, planning, prod_plan
+from ci_bot.worker.plan.identity import identity_of
+from ci_bot.worker.plan.in_words import describe
+from ci_bot.worker.plan.in_words.short_window import short_window
 from ci_bot.worker.plan.options import resolve
 from ci_bot.worker.plan.planning import Planned, PlanRequest
-from ci_bot.worker.plan.short_window import short_window
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline
 from ci_bot.worker.project.directories import ProjectPlace
@@ -128,7 +130,7 @@ class Seen:
 
     @property
     def plan_id(self) -> str:
-        identity = planning.identity_of(
+        identity = identity_of(
             self.context, self.planned, state_schema_version=1, repository=Path("/nowhere")
         )
         return identity.plan_id()

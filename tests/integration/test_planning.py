@@ -14,6 +14,7 @@ from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.errors import Refused
 from ci_bot.worker.apply import preconditions
 from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.identity import identity_of
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.words.names import Names
 from tests.integration.test_review import REVENUE
@@ -38,7 +39,7 @@ def identity(
             found.context, PlanRequest(environment="pr_1", flags=flags, window=window, **wish)
         )
         assert planned is not None
-        return planning.identity_of(
+        return identity_of(
             found.context, planned, state_schema_version=102, repository=shop.project
         )
 

@@ -11,7 +11,8 @@ from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.cost.savings import with_reused
-from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.records.cost_ledger import ApplyRow, CostLedger, RunRow
 from ci_bot.worker.words.names import Names

@@ -16,7 +16,8 @@ import pytest
 from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import Owner, ReviewRequest, Workplace
 from ci_bot.worker import compat
-from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline

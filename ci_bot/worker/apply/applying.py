@@ -33,7 +33,9 @@ from ci_bot.worker.cost.estimate import Known, builds_long, estimate
 from ci_bot.worker.cost.input_size.after_merge import cost_of_merge
 from ci_bot.worker.cost.input_size.layer import with_input_sizes
 from ci_bot.worker.cost.known import known_of
-from ci_bot.worker.plan import describe, planning, requested
+from ci_bot.worker.plan import planning, requested
+from ci_bot.worker.plan.identity import identity_of
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
@@ -253,7 +255,7 @@ class _Run:
         return planned
 
     def _identity(self, planned: Planned) -> PlanIdentity:
-        return planning.identity_of(
+        return identity_of(
             self.context,
             planned,
             state_schema_version=self.opened.state.schema_version,

@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot import Snapshot
 from ci_bot.contracts.documents.apply import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.contracts.documents.plan import Backfill, BackfillAction
 from ci_bot.worker.compat import AuditOutcome, AuditQuestion
-from ci_bot.worker.plan import describe
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.words.names import Names
 
 ReportBatch = Callable[[str, int, int], None]

@@ -12,7 +12,7 @@ from ci_bot.contracts.documents.plan import Backfill
 from ci_bot.worker.cost.accuracy import known_accuracy
 from ci_bot.worker.cost.estimate import Known, past_of
 from ci_bot.worker.cost.prediction import Past
-from ci_bot.worker.plan import describe
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.records.cost_ledger import CostLedger, ProdRunRow
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names

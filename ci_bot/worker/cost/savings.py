@@ -8,7 +8,8 @@ from typing import Any
 from ci_bot.contracts.documents.plan import Cost
 from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.cost.known import known_of
-from ci_bot.worker.plan import describe, planning
+from ci_bot.worker.plan import planning
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.records.cost_ledger import CostLedger
 from ci_bot.worker.words.names import Names

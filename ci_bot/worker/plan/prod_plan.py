@@ -15,7 +15,9 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 from ci_bot.contracts.documents.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
-from ci_bot.worker.plan import describe, first_build, planning
+from ci_bot.worker.plan import first_build, planning
+from ci_bot.worker.plan.identity import prod_identity_of
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Interval, Planned
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
@@ -134,7 +136,7 @@ def _plan_id(plan: Plan, repository: Path | None) -> str | None:
     """Null where nobody could ask for the same plan again, and where nothing changes."""
     if repository is None or planning.nothing_changed(plan):
         return None
-    return planning.prod_identity_of(plan, repository=repository).plan_id()
+    return prod_identity_of(plan, repository=repository).plan_id()
 
 
 def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:

@@ -22,12 +22,14 @@ from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.cost.known import known_of
 from ci_bot.worker.cost.savings import with_reused
 from ci_bot.worker.cost.unneeded import with_unneeded
-from ci_bot.worker.plan import describe, first_build, planning, prod_plan, requested
+from ci_bot.worker.plan import first_build, planning, prod_plan, requested
 from ci_bot.worker.plan.drift import Drift
+from ci_bot.worker.plan.identity import identity_of
+from ci_bot.worker.plan.in_words import describe
+from ci_bot.worker.plan.in_words.short_window import short_window
+from ci_bot.worker.plan.in_words.stage_list import describe_stages
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
 from ci_bot.worker.plan.requested import PlanRefusedError
-from ci_bot.worker.plan.short_window import short_window
-from ci_bot.worker.plan.stage_list import describe_stages
 from ci_bot.worker.process import load_trace
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline, opening, validation
@@ -241,7 +243,7 @@ class _Facts:
         parts: dict[str, Any] = {
             "identity": None
             if uncategorized or self.opened.baseline == "base-branch"
-            else planning.identity_of(
+            else identity_of(
                 self.opened.context,
                 planned,
                 state_schema_version=self.opened.state.schema_version,

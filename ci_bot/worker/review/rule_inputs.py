@@ -11,8 +11,8 @@ from sqlmesh.core import constants as c
 
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.worker.cost.estimate import row_counts
-from ci_bot.worker.plan.describe import change_type, statements
 from ci_bot.worker.plan.drift import Drift
+from ci_bot.worker.plan.in_words.describe import change_type, statements
 from ci_bot.worker.plan.planning import Planned, category_of
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.project.opening import OpenProject

@@ -14,7 +14,9 @@ from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.cost.input_size.after_merge import cost_of_merge
 from ci_bot.worker.cost.input_size.layer import with_input_sizes
 from ci_bot.worker.cost.known import known_of
-from ci_bot.worker.plan import describe, planning, requested
+from ci_bot.worker.plan import planning, requested
+from ci_bot.worker.plan.identity import identity_of
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import PlanRequest
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
@@ -83,7 +85,7 @@ def _estimated(
             reason_code="uncategorized",
         )
     if planned is not None:
-        identity = planning.identity_of(
+        identity = identity_of(
             context,
             planned,
             state_schema_version=opened.state.schema_version,

@@ -28,7 +28,7 @@ from ci_bot.worker.cost.input_size.queries import BatchQueries
 from ci_bot.worker.cost.input_size.rates import CountedRun, by_size
 from ci_bot.worker.cost.known import past_of_prod, table_key
 from ci_bot.worker.cost.prediction import Past
-from ci_bot.worker.plan import describe
+from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Interval, Planned
 from ci_bot.worker.records.cost_ledger import CostLedger
 from ci_bot.worker.words.names import Names

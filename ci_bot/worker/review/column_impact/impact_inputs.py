@@ -12,7 +12,7 @@ from ci_bot.contracts.lineage.impact import Impact, IndirectModel
 from ci_bot.contracts.rules import RULES
 from ci_bot.worker.impact.facts import ChangedProject, Model, ModelChange
 from ci_bot.worker.impact.telling import MOST_INDIRECT, impact_of
-from ci_bot.worker.plan.describe import change_type
+from ci_bot.worker.plan.in_words.describe import change_type
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.review.column_impact.impact_changes import beside_query, changed_columns
 from ci_bot.worker.review.column_impact.impact_definitions import (

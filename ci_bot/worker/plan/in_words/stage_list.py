@@ -13,7 +13,7 @@ from sqlmesh.core.plan import stages
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 from ci_bot.contracts.documents.plan import Stage
-from ci_bot.worker.plan.describe import action_of
+from ci_bot.worker.plan.in_words.describe import action_of
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -22,12 +21,10 @@ from ci_bot.contracts.documents.plan import (
     LineageNode,
     Restatement,
 )
+from ci_bot.worker.plan.in_words.definitions import diff_of
 from ci_bot.worker.plan.planning import Interval, Planned, category_of
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
-
-# The renderer cuts by importance; this keeps one absurd diff from filling the whole answer.
-MAX_DIFF_CHARS = 100_000
 
 
 def change_type(planned: Planned, snapshot: Snapshot) -> ChangeType:
@@ -74,7 +71,7 @@ def changes(
                 owner=snapshot.node.owner,
                 tags=sorted(snapshot.node.tags),
                 fingerprint=fingerprint(snapshot),
-                diff=_diff(planned, snapshot, kind),
+                diff=diff_of(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 from_base=is_from_base(snapshot.name, kind, path),
                 also_in=also_in.get(snapshot.name, []),
@@ -107,70 +104,6 @@ def fingerprint(snapshot: Snapshot) -> str:
     """What a model is and what data it reads. What its parents say of themselves is left out."""
     found = snapshot.fingerprint
     return "-".join((found.data_hash, found.metadata_hash, found.parent_data_hash))
-
-
-def _diff(planned: Planned, snapshot: Snapshot, kind: ChangeType) -> str | None:
-    if kind == "indirect":
-        return None
-    if kind == "added":
-        lines = (_source(snapshot) or _definition(snapshot)).splitlines()
-        added = "\n".join(difflib.unified_diff([], lines, n=0, lineterm=""))
-        return _bounded(_without_headers(added)) or None
-    text = _without_headers(planned.plan.context_diff.text_diff(snapshot.name))
-    return _bounded(text) if text.strip() else None
-
-
-def _without_headers(diff: str) -> str:
-    """A unified diff without its nameless file headers and the blank lines after its headers.
-
-    SQLMesh joins lines of which the headers have a line end of their own.
-    """
-    kept: list[str] = []
-    after_header = True
-    for line in diff.splitlines():
-        if line.rstrip() in ("---", "+++"):
-            continue
-        if after_header and not line.strip():
-            continue
-        after_header = line.startswith("@@")
-        kept.append(line)
-    return "\n".join(kept)
-
-
-def _source(snapshot: Snapshot) -> str | None:
-    """The file of a model that is its file's only one: what its author wrote, at no cost.
-
-    Printing a model anew takes a hundredth of a second, and a first review has thousands.
-    """
-    path = snapshot.node._path
-    if path is None or path.suffix not in (".sql", ".py"):
-        return None
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    # From a blueprint, or from a file that holds several, more than this one would be shown.
-    alone = "@" not in str(snapshot.node.name) and "blueprints" not in text
-    return text if alone and text.upper().count("MODEL (") <= 1 else None
-
-
-def _definition(snapshot: Snapshot) -> str:
-    node = snapshot.node
-    try:
-        expressions = node.render_definition(include_python=True)
-    except Exception:
-        # A node that cannot be printed is still an added node; the file link shows it.
-        return ""
-    return ";\n\n".join(
-        expression.sql(pretty=True, dialect=node.dialect) for expression in expressions
-    )
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= MAX_DIFF_CHARS:
-        return text
-    kept = text[:MAX_DIFF_CHARS].rsplit("\n", 1)[0]
-    return f"{kept}\n[{len(text) - len(kept)} characters left out]"
 
 
 def kind_name(snapshot: Snapshot) -> str:

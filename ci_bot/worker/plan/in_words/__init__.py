@@ -1,0 +1,1 @@
+"""A plan in the words of the report."""
