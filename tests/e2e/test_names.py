@@ -36,6 +36,7 @@ def reviewed(change: Change) -> str:
     return outcome.outputs["plan-id"]
 
 
+@pytest.mark.night
 def test_name__of_the_base_branch_holds_until_the_environment_is_gone(scene: Scene) -> None:
     name_environments(scene, "Shop-PR")
     change = scene.open("named", rename_and_add, number=61)

@@ -188,6 +188,7 @@ def test_life__on_iceberg_through_hives_catalog(on_hive: Shop) -> None:
     assert prod == [["60"]]
 
 
+@pytest.mark.night
 def test_life__in_icebergs_own_catalog(on_jdbc: Shop) -> None:
     """Then once more where an apply died: its tables and views are there, but nobody knows."""
     worker = client(on_jdbc)

@@ -106,6 +106,7 @@ def state_rows(server: str, database: str) -> dict[str, list[Any]]:
         connection.close()
 
 
+@pytest.mark.night
 def test_life__with_state_on_postgresql(team_shop: tuple[Shop, str], server: str) -> None:
     shop, database = team_shop
     shop.edit("models/revenue.sql", *ADD_ORDERS)

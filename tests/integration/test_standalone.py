@@ -20,6 +20,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[Cl
         yield started
 
 
+@pytest.mark.night
 def test_life__on_a_standalone_cluster(shop: Shop, cluster: Cluster) -> None:
     settings = "\n        ".join(
         [
