@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tests import nights
 from tests.e2e.job import Job, Outcome, Runner
 from tests.e2e.scene import Change, Scene, add_orders
 from tests.github_standin import events
@@ -259,7 +260,7 @@ def test_bad_input__a_state_of_another_version__says_who_must_do_what(
     assert state_rows(older) == rows
 
 
-@pytest.mark.parametrize("broken", ["missing", "failing"])
+@pytest.mark.parametrize("broken", nights.cases(["missing", "failing"], by_day=["missing"]))
 def test_bad_input__spark_that_does_not_start__leaves_nothing_half_done(
     scene: Scene, tmp_path: Path, broken: str
 ) -> None:

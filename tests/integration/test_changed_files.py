@@ -14,6 +14,7 @@ from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.files import LARGEST_FILE_BYTES
 from ci_bot.errors import TimedOut
+from tests import nights
 from tests.checkout import Repository
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -63,7 +64,7 @@ def review(repository: Repository, base: str, head: str, **options: object) -> R
     return client.review("pr_1", commits=Commits(base=base, head=head), **options)
 
 
-@pytest.mark.parametrize("baseline", ["state", "base-branch"])
+@pytest.mark.parametrize("baseline", nights.cases(["state", "base-branch"], by_day=["state"]))
 def test_review_of_300_changed_files__starts_a_handful_of_git_processes(
     repository: Repository, baseline: str
 ) -> None:

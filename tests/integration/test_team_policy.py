@@ -222,6 +222,7 @@ def test_owners__are_those_of_the_base_commits_file(tmp_path: Path) -> None:
         assert owners(report) == {}, place
 
 
+@pytest.mark.night
 def test_owners__of_the_policy_count_wherever_the_file_is(tmp_path: Path) -> None:
     made = repository(tmp_path, "owners:\n- {models: shop.top*, github: ['@alice']}\n")
     made.commit({"CODEOWNERS": CODEOWNERS, SCRATCH: top(100).replace(MODEL, "shop.scratch")})

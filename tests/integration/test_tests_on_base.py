@@ -10,6 +10,7 @@ import pytest
 from ci_bot.bot.worker_calls.review.review_options import Commits
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.messages import BaselineChoice
+from tests import nights
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.forward import write_forward_shop
@@ -63,7 +64,7 @@ def unit_tests(report: Report) -> Risk:
     return risk
 
 
-@pytest.mark.parametrize("baseline", ["state", "base-branch"])
+@pytest.mark.parametrize("baseline", nights.cases(["state", "base-branch"], by_day=["base-branch"]))
 def test_failing_before__is_not_this_pull_requests_doing(
     history: History, baseline: BaselineChoice
 ) -> None:
@@ -78,7 +79,7 @@ def test_failing_before__is_not_this_pull_requests_doing(
     )
 
 
-@pytest.mark.parametrize("baseline", ["state", "base-branch"])
+@pytest.mark.parametrize("baseline", nights.cases(["state", "base-branch"], by_day=["state"]))
 def test_failing_newly__blocks(history: History, baseline: BaselineChoice) -> None:
     report = history.review(nothing, lambda shop: shop.edit(*OTHER_FORMULA), baseline)
 
