@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,17 @@ def test_repository__has_the_change_as_a_pull_request(layout: DemoLayout, tmp_pa
 def test_repository__without_git__says_so(layout: DemoLayout) -> None:
     with pytest.raises(BadInput, match="There is no git program"):
         DemoRepository(layout.project, {"PATH": "/nowhere"}).begin()
+
+
+def test_change__keeps_no_byte_code(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("x = 1\n")
+    repository = DemoRepository(tmp_path, os.environ)
+    base = repository.begin()
+    repository.branch()
+    (tmp_path / "model.py").write_text("x = 2\n")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "model.cpython-311.pyc").write_bytes(b"x")
+    head = repository.change("Change it")
+    named = ["git", "-C", str(tmp_path), "diff", "--name-only", base, head]
+    changed = subprocess.run(named, capture_output=True, text=True, check=True).stdout
+    assert changed.split() == ["model.py"]

@@ -12,6 +12,8 @@ from pathlib import Path
 from ci_bot.errors import BadInput, BotError
 
 MAIN, BRANCH = "main", "fleet"
+# As a project's own .gitignore has it; Python writes the first beside models that it loads.
+_NOT_KEPT = "__pycache__/\n.cache/\n"
 _AUTHOR = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org", "-c", "gc.auto=0")
 
 
@@ -25,6 +27,9 @@ class DemoRepository:
     def begin(self) -> str:
         """Makes the repository with everything that is there on its main branch; the commit."""
         self._git("init", "--quiet", f"--initial-branch={MAIN}")
+        excluded = self.root / ".git" / "info" / "exclude"
+        excluded.parent.mkdir(exist_ok=True)
+        excluded.write_text(_NOT_KEPT, encoding="utf-8")
         return self._commit("The models as prod has them")
 
     def branch(self) -> None:
