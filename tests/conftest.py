@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from tests.oracle.fuzzing import FULL
 from tests.projects import Shop, write_shop
+from tests.shared_jvm import JVM
 
 pytest_plugins = ["tests.github_standin.fixtures"]
 
@@ -30,8 +31,15 @@ REPOSITORY = Path(__file__).parent.parent
 PROD_UNTIL = "2024-01-11"
 
 
+def _has_own_jvm(item: pytest.Item) -> bool:
+    """A container's Spark cannot be any other."""
+    return any(item.get_closest_marker(name) for name in ("own_jvm", "container"))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests for the nights out of a day's run; pytest says how many."""
+    """Leaves the tests for the nights out of a day's run; pytest says how many. Those with a JVM of
+    their own come last, because the one that the others share ends before them."""
+    items.sort(key=_has_own_jvm)
     if FULL:
         return
     kept = [item for item in items if item.get_closest_marker("night") is None]
@@ -39,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before all of a test's fixtures, those that it shares with others among them."""
+    JVM.begin(shares=not _has_own_jvm(item))
 
 
 def missing(part: str) -> None:
@@ -61,7 +75,7 @@ def own_environment() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def java() -> None:
+def java() -> Iterator[None]:
     """A Java runtime that Spark can use."""
     from ci_bot.errors import BadInput
     from ci_bot.worker.process.java import java_environment
@@ -70,10 +84,14 @@ def java() -> None:
         os.environ.update(java_environment(os.environ, python=sys.executable))
     except BadInput as error:
         missing(error.message)
+    JVM.open()
+    yield
+    JVM.end()
 
 
 def run_python(module: str, *arguments: str, timeout: float = 300) -> str:
     """Runs a module in a process of its own (one JVM each) and returns its output."""
+    JVM.settle()
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=REPOSITORY,
@@ -82,6 +100,7 @@ def run_python(module: str, *arguments: str, timeout: float = 300) -> str:
         timeout=timeout,
         check=False,
     )
+    JVM.settle()
     if done.returncode != 0:
         raise AssertionError(f"{module} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return done.stdout

@@ -20,6 +20,7 @@ from ci_bot.bot.action import run_workflow
 from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED
 from ci_bot.machine import Machine
 from tests.oracle.runner import RunnerLog, read_file_command
+from tests.shared_jvm import JVM
 
 NOON = datetime(2026, 8, 22, 12, 0, 0, tzinfo=UTC)
 
@@ -128,6 +129,7 @@ class RunnerMachine:
             }
         )
         exit_code = run_workflow(around)
+        JVM.settle()
         ran = Ran(
             exit_code=exit_code,
             stdout=out.getvalue(),

@@ -36,6 +36,7 @@ from ci_bot.contracts.messages import (
     Workplace,
 )
 from tests.projects import Shop
+from tests.shared_jvm import alone
 
 REPOSITORY = Path(__file__).parent.parent
 OWNER = "octo/shop"
@@ -167,6 +168,7 @@ def one_jvm(shop: Shop, owner: str = OWNER) -> Iterator[OneJvm]:
         subprocess.Popen(
             [sys.executable, "-m", "tests.one_jvm", str(shop.project)],
             cwd=REPOSITORY,
+            env=alone(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

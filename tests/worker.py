@@ -28,6 +28,7 @@ from ci_bot.contracts.messages import AcceptAnswer, AcceptRequest, Progress
 from ci_bot.machine import Machine, of_this_process
 from tests.projects import Shop
 from tests.projects.history import Repository
+from tests.shared_jvm import JVM
 
 OWNER = "octo/shop"
 
@@ -89,6 +90,7 @@ class Client:
                 return action(bench)
         finally:
             cancel.close()
+            JVM.settle()
 
     def review(
         self, environment: str, *, planned_at: str = "2024-02-01T00:00:00Z", **options: Any

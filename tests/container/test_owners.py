@@ -14,10 +14,9 @@ import pytest
 
 from tests.checkout import Repository
 from tests.container.engine import Engine
-from tests.container.runner import RUNNER_UID, Action, Outcome
-from tests.github_standin import events
+from tests.container.merged import a_pull_request, merge_feature, review
+from tests.container.runner import RUNNER_UID, Action
 from tests.integration.test_nothing_left import CONFIG, with_python
-from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 
 pytestmark = [
@@ -29,27 +28,9 @@ REPORT = "ci-bot-report"
 MOUNTS = ("workspace", "home", "runner_temp", "workflow")
 
 
-def a_pull_request(action: Action) -> tuple[Repository, str]:
-    """The shop in the workspace, at a test merge commit that changes a model; the commit."""
-    made = with_python(write_duck_shop(action.home / "made"))
-    made.project.rename(action.workspace / "project")
-    repository = Repository(action.workspace, new=False)
-    base = repository.commit()
-    repository.git("checkout", "--quiet", "-b", "feature")
-    Shop(action.workspace).edit("models/revenue.sql", "SUM(o.amount)", "MAX(o.amount)")
-    repository.commit()
-    repository.git("checkout", "--quiet", "--detach", base)
-    repository.git("merge", "--quiet", "--no-ff", "--message", "merge", "feature")
-    return repository, repository.git("rev-parse", "HEAD")
-
-
-def review(action: Action, merge: str, **variables: str) -> Outcome:
-    return action.run(
-        "pull_request",
-        events.pull_request("opened"),
-        {"project": "project", "baseline": "base-branch", "github-token": ""},
-        {"GITHUB_SHA": merge, **variables},
-    )
+def with_code(action: Action) -> tuple[Repository, str]:
+    """The shop, with a model in Python, as a pull request; the commit."""
+    return a_pull_request(action, with_python(write_duck_shop(action.home / "made")))
 
 
 def paths(action: Action) -> dict[str, int]:
@@ -59,7 +40,7 @@ def paths(action: Action) -> dict[str, int]:
 
 
 def test_owners__of_all_that_a_review_writes__are_the_workspaces(action: Action) -> None:
-    _, merge = a_pull_request(action)
+    _, merge = with_code(action)
     before = set(paths(action)) | {"workflow/event.json"}
 
     outcome = review(action, merge)
@@ -82,13 +63,12 @@ def test_owners__of_all_that_a_review_writes__are_the_workspaces(action: Action)
 def test_report__in_place_of_which_the_checkout_has_a_link__is_refused(
     action: Action, target: str
 ) -> None:
-    repository, _ = a_pull_request(action)
+    repository, _ = with_code(action)
     (action.workspace / REPORT).symlink_to(target)
     repository.git("checkout", "--quiet", "feature")
     repository.git("add", "--all")
     repository.git("commit", "--quiet", "--message", "a link")
-    repository.git("checkout", "--quiet", "--detach", "HEAD^1")
-    repository.git("merge", "--quiet", "--no-ff", "--message", "merge", "feature")
+    merge_feature(repository, "HEAD^1")
 
     outcome = review(action, repository.git("rev-parse", "HEAD"))
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.checkout import Repository
 from tests.container.engine import Engine
+from tests.container.merged import a_pull_request, review
 from tests.container.runner import Action
-from tests.container.test_owners import review
 from tests.container.test_signals import DISPATCH
 from tests.github_standin import events
 from tests.projects import Shop
@@ -66,28 +65,12 @@ def test_what_needs_spark__is_refused_before_anything_is_done(
     assert "without `/review`" in outcome.log
 
 
-def a_pull_request(action: Action, *, tests_on_spark: bool) -> str:
-    """The shop at a test merge commit that changes a model; the commit."""
-    shop = write_duck_shop(action.home / "made")
-    if tests_on_spark:
-        shop.edit(
-            "config.yaml",
-            "\ndefault_gateway:",
-            "\n    test_connection: {type: spark}\n\ndefault_gateway:",
-        )
-    shop.project.rename(action.workspace / "project")
-    repository = Repository(action.workspace, new=False)
-    base = repository.commit()
-    repository.git("checkout", "--quiet", "-b", "feature")
-    Shop(action.workspace).edit("models/revenue.sql", "SUM(o.amount)", "MAX(o.amount)")
-    repository.commit()
-    repository.git("checkout", "--quiet", "--detach", base)
-    repository.git("merge", "--quiet", "--no-ff", "--message", "merge", "feature")
-    return repository.git("rev-parse", "HEAD")
+def shop(action: Action) -> Shop:
+    return write_duck_shop(action.home / "made")
 
 
 def test_review__is_done_as_in_the_other_image(review_action: Action) -> None:
-    outcome = review(review_action, a_pull_request(review_action, tests_on_spark=False))
+    outcome = review(review_action, a_pull_request(review_action, shop(review_action))[1])
     report = json.loads((review_action.workspace / "ci-bot-report" / "report.json").read_text())
     assert report["failure"] is None, outcome.log
     assert report["checks"]["tests"]["run"] > 0
@@ -99,7 +82,13 @@ def test_review__is_done_as_in_the_other_image(review_action: Action) -> None:
 def test_review__whose_unit_tests_run_on_spark__says_so_with_the_way_out(
     review_action: Action,
 ) -> None:
-    outcome = review(review_action, a_pull_request(review_action, tests_on_spark=True))
+    made = shop(review_action)
+    made.edit(
+        "config.yaml",
+        "\ndefault_gateway:",
+        "\n    test_connection: {type: spark}\n\ndefault_gateway:",
+    )
+    outcome = review(review_action, a_pull_request(review_action, made)[1])
     assert outcome.exit_code == 2, outcome.log
     assert outcome.outputs["reason-code"] == "no_spark"
     assert "This needs Spark, and the PySpark here has none of its jars" in outcome.log

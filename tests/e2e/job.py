@@ -23,6 +23,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from ci_bot.bot.trigger.inputs import ALLOW_UNCAGED
+from tests import shared_jvm
 from tests.github_standin.wire import Exchange
 from tests.oracle.runner import Command, RunnerLog, read_file_command
 
@@ -32,7 +33,7 @@ _METADATA = YAML(typ="safe").load((ROOT / "action.yml").read_text("utf-8"))
 _INPUT = re.compile(r"\$\{\{ inputs\.([a-z-]+) \}\}")
 _FILE_COMMANDS = ("output", "step_summary", "env", "path", "state")
 # What the machine must give: a runner's image has Java and Python on its path.
-_MACHINE = ("PATH", "JAVA_HOME", "PYSPARK_PYTHON")
+_MACHINE = ("PATH", "JAVA_HOME", "PYSPARK_PYTHON", shared_jvm.PORT, shared_jvm.SECRET)
 # A container action has this one beside the job's own token.
 RUNTIME_TOKEN = "runtime-credential-of-this-job-0123456789"
 
@@ -183,6 +184,8 @@ class Runner:
             except BaseException:
                 process.kill()
                 raise
+            finally:
+                shared_jvm.JVM.settle()
         outcome = Outcome(
             exit_code=process.returncode,
             stdout=stdout.decode(),

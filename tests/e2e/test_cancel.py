@@ -19,7 +19,7 @@ from tests.integration.test_cancel import (
     family,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 def cancel(change: Change, plan: str, mark: Path, number: signal.Signals) -> tuple[Outcome, float]:

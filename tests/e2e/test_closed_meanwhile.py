@@ -12,7 +12,7 @@ from tests.github_standin import script
 from tests.github_standin.wire import Request
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 _REVENUE = "SUM(o.amount) AS BIGINT) AS revenue"
 

@@ -15,7 +15,7 @@ from tests.github_standin.wire import Request
 from tests.integration.test_review import digest, state_rows
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 def on_spark(shop: Shop, *statements: str) -> list[list[list[str]]]:

@@ -199,6 +199,13 @@ def _pyspark() -> Sequence[str]:
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
+def spark_jars(environ: Mapping[str, str]) -> list[Path]:
+    """The directories of Spark's own jars: those of SPARK_HOME, else of PySpark."""
+    own = environ.get("SPARK_HOME")
+    homes = [own] if own else _pyspark()
+    return [Path(home) / "jars" for home in homes]
+
+
 def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None) -> None:
     """Refuses a PySpark without Spark's own jars, before Java is looked for.
 
