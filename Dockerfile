@@ -102,11 +102,12 @@ RUN --mount=type=secret,id=ca --mount=type=secret,id=pip_conf \
 
 # What a call of SQLMesh's Python API imports has to be left by slim.py.
 # Compiled once and never checked against the source again: the image does not change, and the
-# worker's account could not write the result anyway.
+# worker's account could not write the result anyway. -f, because compileall leaves what an
+# interpreter wrote as it started, which names the time of its source: another one in each build.
 COPY .ci/image/slim.py /src/
 RUN /opt/ci-bot/bin/python /src/slim.py packages \
     && /opt/ci-bot/bin/python -B -c 'import sqlmesh.magics, sqlmesh.core.context, sqlmesh.core.test' \
-    && /opt/ci-bot/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/ci-bot/lib
+    && /opt/ci-bot/bin/python -m compileall -f -q -j 0 --invalidation-mode unchecked-hash /opt/ci-bot/lib
 
 # ----------------------------------------------------------------------------------------------
 FROM python AS without-spark

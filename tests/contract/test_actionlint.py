@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.actionlint import ActionlintMissingError, actionlint
+from tests.actionlint import actionlint
 from tests.contract.test_linters import GITHUB, WORKFLOWS
+from tests.go_programs import GoProgramMissingError
 
 VARIANTS = sorted(GITHUB.glob("examples/enterprise-server/*.yml"))
 # What GitHub takes and actionlint 1.7.12 does not know, by the file in which it stands.
@@ -21,7 +22,7 @@ WITH_QUEUE = {"apply.yml", "cleanup.yml", "deploy.yml"}
 def program() -> Path:
     try:
         return actionlint(os.environ)
-    except ActionlintMissingError as missing:
+    except GoProgramMissingError as missing:
         if os.environ.get("CI_BOT_REQUIRE_PARTS") == "1":
             pytest.fail(f"CI_BOT_REQUIRE_PARTS=1, but {missing}")
         pytest.skip(str(missing))

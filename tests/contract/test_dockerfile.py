@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -181,7 +182,8 @@ def test_lock__is_complete_for_its_python(version: str, name: str) -> None:
         try:
             here = metadata.distribution(package)
         except metadata.PackageNotFoundError:
-            assert version == "3.10", f"{package} is not installed here"
+            here_runs = f"{sys.version_info.major}.{sys.version_info.minor}"
+            assert version != here_runs, f"{package} is not installed here"
             continue
         if here.version != its_version:
             continue

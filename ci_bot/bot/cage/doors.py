@@ -2,7 +2,8 @@
 
 A worker under a user of its own cannot write to the runner's command files or to the Docker socket,
 unless their modes allow everybody, or the worker's uid happens to be the runner's. Then the cage
-holds nothing, so this is looked at before every start in the container.
+holds nothing, so this is looked at before every start in the container. What stands in a directory
+that the worker may not enter is out of its reach, whatever its own mode says.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_bot.bot.cage.user import WRITE, Identity, may
+from ci_bot.bot.cage.user import ENTER, WRITE, Identity, may
 from ci_bot.errors import BadInput
 
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
@@ -21,7 +22,7 @@ def open_doors(paths: Iterable[Path], identity: Identity) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         for place in (path, path.parent):
-            if place.exists() and may(place.stat(), identity, WRITE) and not _is_sticky(place):
+            if place.exists() and _is_open(place, identity):
                 found[place] = None
     return list(found)
 
@@ -37,6 +38,13 @@ def require_closed(paths: Iterable[Path], identity: Identity) -> None:
             "under another uid.",
             reason_code="open_door",
         )
+
+
+def _is_open(place: Path, identity: Identity) -> bool:
+    # The path as it resolves: a link may lead past the locked directory that it stands in.
+    real = place.resolve()
+    reached = all(may(above.stat(), identity, ENTER) for above in real.parents)
+    return reached and may(real.stat(), identity, WRITE) and not _is_sticky(real)
 
 
 def _is_sticky(place: Path) -> bool:
