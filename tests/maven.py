@@ -60,6 +60,26 @@ SQLITE = Artifact(
     "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
 )
 
+# All that Iceberg's own REST catalog server needs, in one jar of 212 MB.
+ICEBERG_REST = Artifact(
+    "org.apache.iceberg",
+    "iceberg-open-api",
+    "1.10.1",
+    "09e6aef58984eaa58bf1e1bc5193ad023e929c6bfd38c82db7b83ffe825af724",
+)
+DELTA = Artifact(
+    "io.delta",
+    "delta-spark_2.12",
+    "3.3.2",
+    "4e92085d5d794cf949c50bb665b91384857cad58680c2d0bfc9c7ad353e98e85",
+)
+DELTA_STORAGE = Artifact(
+    "io.delta",
+    "delta-storage",
+    "3.3.2",
+    "c096975a2ca97ccc9b4005aa5cce16c9ac3903139d340da6665b66ace67d7c36",
+)
+
 
 def jar(artifact: Artifact, env: Mapping[str, str]) -> Path:
     """The file of an artifact, downloaded where the cache does not hold it.

@@ -17,6 +17,8 @@ from tests.in_process import RunnerMachine
 from tests.integration.test_review import state_rows
 from tests.projects import Shop, write_shop
 
+pytestmark = pytest.mark.own_jvm
+
 EXPECTED = [
     "versions",
     "configuration",

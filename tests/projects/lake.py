@@ -92,7 +92,7 @@ WHERE
 }
 
 
-def write_lake(root: Path, spark: Mapping[str, str]) -> Shop:
+def write_lake(root: Path, spark: Mapping[str, str], table_format: str = "iceberg") -> Shop:
     """Writes the project into `root`/project, with these settings of Spark beside the shop's.
 
     Nothing is built yet.
@@ -103,7 +103,7 @@ def write_lake(root: Path, spark: Mapping[str, str]) -> Shop:
     )
     settings = "".join(f'        {name}: "{value}"\n' for name, value in spark.items())
     config = config.replace("        spark.master", f"{settings}        spark.master", 1)
-    config = config.replace("storage_format: parquet", "table_format: iceberg")
+    config = config.replace("storage_format: parquet", f"table_format: {table_format}")
     shop.write("config.yaml", config)
     for path, text in FILES.items():
         shop.write(path, text)

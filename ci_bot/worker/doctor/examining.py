@@ -22,7 +22,15 @@ from ci_bot.contracts.places import Places
 from ci_bot.errors import BotError
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
-from ci_bot.worker.doctor import bundled_bot, spark_checks, state_checks
+from ci_bot.worker.doctor import (
+    bundled_bot,
+    spark_checks,
+    spark_files,
+    spark_network,
+    state_checks,
+)
+from ci_bot.worker.doctor.spark_network import Network
+from ci_bot.worker.process import java
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import checks, opening, validation
 from ci_bot.worker.project.configuring import configure, new_context
@@ -45,6 +53,7 @@ class DoctorPorts:
     on_spark_start: Callable[[], None]
     environ: Mapping[str, str]
     python: str
+    network: Network
 
 
 def doctor(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
@@ -84,8 +93,12 @@ class _Doctor:
                 if self.state is not None:
                     self.state.close()
         spark_next = configured and validation.is_spark(self.context)
+        if spark_next:
+            # A session would wait a minute for a master that is not there.
+            spark_next = self._check("where Spark runs", self._where_spark_runs)
         awake = self._check("java", self._java) and spark_next
-        if awake and self._check("spark", self._spark):
+        awake = awake and self._check("spark", self._spark)
+        if awake and self._check("executors", self._executors):
             views = spark_checks.views_of_prod(self.context, self.prod)
             self._check("catalogs", lambda: self._add(spark_checks.catalogs(self.context)))
             self._check("views", lambda: self._add(spark_checks.views(self.context, views)))
@@ -210,6 +223,21 @@ class _Doctor:
 
     def _java(self) -> None:
         self._add(spark_checks.java_runtime(self.ports.environ, self.ports.python))
+
+    def _where_spark_runs(self) -> None:
+        settings = compat.spark_settings(self.context)
+        network = self.ports.network
+        for line in spark_network.checks(settings, self.ports.environ, network):
+            self._add(line)
+        for line in spark_files.checks(
+            settings, self.ports.environ, java.spark_jars(self.ports.environ)
+        ):
+            self._add(line)
+
+    def _executors(self) -> None:
+        found = spark_checks.executors(self.context)
+        if found is not None:
+            self._add(found)
 
     def _spark(self) -> None:
         self._add(spark_checks.spark(self.context, self.ports.clock.now))

@@ -9,12 +9,15 @@ from ci_bot.contracts.documents.plan import ProjectCheck
 from ci_bot.errors import BadInput
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
+from ci_bot.worker.doctor.spark_network import LOCAL
 from ci_bot.worker.process import java
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog, Relation, quoted
 from ci_bot.worker.words.problems import sentence
 
 _MOST_VIEWS = 50
+# A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.
+EXECUTOR_SECONDS = 60.0
 _LONGEST = 3_000
 
 
@@ -47,6 +50,30 @@ def spark(context: Any, now: Callable[[], float]) -> ProjectCheck:
     master = session.conf.get("spark.master", "unknown")
     message = f"Spark {session.version} on {master}, started in {took:.0f} s"
     return ProjectCheck(name="spark", status="ok", message=message)
+
+
+def executors(context: Any, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
+    """Whether an executor does a job; None where the driver is the only one.
+
+    That takes all that no look at settings shows: the way back to the driver, a worker that has as
+    much memory as is asked for, and cores that are free.
+    """
+    if LOCAL.match(str(context.engine_adapter.spark.conf.get("spark.master", "local"))):
+        return None
+    why = compat.runs_a_job(context, seconds)
+    if why is None:
+        count = compat.executor_count(context)
+        return ProjectCheck(
+            name="executors", status="ok", message=f"{count} of them; one has done a job"
+        )
+    return ProjectCheck(
+        name="executors",
+        status="fail",
+        message=f"No executor did a job in {seconds:.0f} s: none came, or the cluster is full.",
+        fix="Open the ports of `spark.driver.port` and `spark.driver.blockManager.port` from the "
+        "cluster to this machine, and ask for no more memory (`spark.executor.memory`) and cores "
+        "than a worker has; the cluster's own page shows what it has, and why executors end.",
+    )
 
 
 def catalogs(context: Any) -> ProjectCheck:
