@@ -17,7 +17,7 @@ from tests.integration.test_review import REVENUE
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 REVENUE_FILE = "models/revenue.sql"
 CUSTOMERS_FILE = "models/top_customers.sql"
@@ -95,6 +95,26 @@ def test_retry__of_the_same_plan__builds_it(jvm: OneJvm, shop: Shop) -> None:
     assert last.attempts == document.attempts
     assert "not looked at to the end" in last.partial[0]
     assert told[0].models == []
+
+
+def test_retry__after_a_changed_audit_that_failed__asks_it_again(jvm: OneJvm, shop: Shop) -> None:
+    """SQLMesh asks it of new snapshots only, and the first apply has recorded this one."""
+    audits = "audits (not_null(columns := (customer_id)))"
+    shop.edit(
+        REVENUE_FILE,
+        audits,
+        "audits (not_null(columns := (customer_id)), forall(criteria := (revenue < 0)))",
+    )
+
+    first, second = jvm.apply("pr_12"), jvm.apply("pr_12")
+
+    for document in (first, second):
+        assert document.result == "failed"
+        assert document.failure is not None
+        assert "forall" in document.failure.message, document.failure
+
+    shop.edit(REVENUE_FILE, "revenue < 0", "revenue > 0")
+    assert jvm.apply("pr_12").result == "applied"
 
 
 def test_apply__whose_evidence_fails_once__collects_it_again(jvm: OneJvm, shop: Shop) -> None:

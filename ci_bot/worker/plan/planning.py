@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,11 +22,14 @@ from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.plan import requested, restating
+from ci_bot.worker.plan.evaluatable import evaluatable
 from ci_bot.worker.plan.options import PlanOptions, name_of
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 
 Interval = tuple[int, int]
+# What is to be built of snapshots: ranges in milliseconds, oldest first.
+Missing = Mapping[SnapshotId, Sequence[Interval]]
 
 _CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
     SnapshotChangeCategory.BREAKING: "breaking",
@@ -111,6 +114,10 @@ class Planned:
             ),
             key=lambda snapshot: str(snapshot.name),
         )
+
+    def lacks(self) -> dict[SnapshotId, list[Interval]]:
+        """What is still to be built, by now: building a plan's stages changes it, and applying."""
+        return {item.snapshot_id: list(item.intervals) for item in self.plan.missing_intervals}
 
     def shares_prod_table(self, snapshot: Snapshot) -> bool:
         """Whether evaluating `snapshot` would write into a table that prod references."""
@@ -353,6 +360,8 @@ def stages_of(context: Any, planned: Planned) -> list[PlanStage]:
     is computed from those comes first.
     """
     stages: list[PlanStage] = build_plan_stages(
-        planned.plan.to_evaluatable(), context.state_reader, context.default_catalog
+        evaluatable(planned.plan, context.state_reader),
+        context.state_reader,
+        context.default_catalog,
     )
     return stages

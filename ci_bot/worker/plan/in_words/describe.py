@@ -171,8 +171,7 @@ def work_left(planned: Planned, names: Names) -> list[Backfill]:
     """What of a plan is still to be built: the same for a review and for an apply of it."""
     if planned.plan.skip_backfill or planned.plan.uncategorized:
         return []
-    missing = {item.snapshot_id: list(item.intervals) for item in planned.plan.missing_intervals}
-    return backfill(planned, missing, names, reused=lambda snapshot: True)
+    return backfill(planned, planned.lacks(), names, reused=lambda snapshot: True)
 
 
 def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
