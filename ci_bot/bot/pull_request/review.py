@@ -199,6 +199,7 @@ def options_of(
         conflict=pull is not None and pull.mergeable is False,
         fork=activity.untrusted is not None,
         python_path=inputs.python_path,
+        cache_dir=inputs.cache_dir if inputs.cache == "base" else None,
     )
 
 

@@ -15,6 +15,7 @@ from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.pull_request import cleanup
 from ci_bot.bot.pull_request.publisher import Publisher, publisher_for
 from ci_bot.bot.trigger.inputs import Settings
+from ci_bot.bot.worker_calls import base_cache
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.failures import failure_of
 from ci_bot.bot.worker_calls.learn import learn, sentence
@@ -66,6 +67,8 @@ def sweep(settings: Settings, publisher: Publisher, client: WorkerClient, github
     code = publish(swept, publisher)
     if inputs.event_logs is not None:
         _learn(inputs.event_logs, publisher, client)
+    if inputs.cache == "base":
+        _remember(inputs.cache_dir, publisher, client)
     return code
 
 
@@ -85,6 +88,21 @@ def _learn(event_logs: str, publisher: Publisher, client: WorkerClient) -> None:
         publisher.commands.warning(f"Nothing was learned from the event logs: {answer.message}")
     else:
         publisher.commands.notice(sentence(answer))
+
+
+def _remember(directory: str, publisher: Publisher, client: WorkerClient) -> None:
+    """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
+    runner = publisher.settings.runner
+    try:
+        answer = base_cache.refresh(
+            client, directory, owner_name=runner.repository, run=str(runner.run_id)
+        )
+    except BotError as error:
+        answer = failure_of(error, "remember", publisher.redactor)
+    if isinstance(answer, Failure):
+        publisher.commands.warning(f"The base cache was not written: {answer.message}")
+    else:
+        publisher.commands.notice(base_cache.sentence(answer))
 
 
 def publish(swept: sweeping.Swept, publisher: Publisher) -> int:

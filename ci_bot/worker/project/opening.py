@@ -21,6 +21,7 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 import ci_bot
 from ci_bot.contracts.base import Failure, Versions
+from ci_bot.contracts.base_cache.known import KnownFile
 from ci_bot.contracts.documents.report import Baseline, Project
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
@@ -182,6 +183,7 @@ def open_project(
     clock: Clock,
     on_spark_start: Callable[[], None],
     only_spark: bool = False,
+    known: Sequence[KnownFile] = (),
 ) -> OpenProject:
     """Opens a project against its own state.
 
@@ -190,6 +192,7 @@ def open_project(
 
     Args:
         only_spark: Whether a gateway of another engine is refused, before anything is opened.
+        known: What the default branch's run found out about files, for those that are the same.
 
     Raises:
         BadInput, Refused: see `configure`, `new_context` and `open_state`.
@@ -215,7 +218,10 @@ def open_project(
             compat.set_known_catalog(configs, ask_spark_for_catalog(context))
         context = new_context(configs, place)
         compat.give_state(context, state)
-    with compat.as_in_prod(context):
+    files = {file.path: file for file in known}
+    with compat.as_in_prod(
+        context, lambda stored: compat.known_loaded(files, stored, place.repository)
+    ):
         load(context, clock.phase("load"), place.repository)
     return OpenProject(context, baseline, facts, clock, starts)
 

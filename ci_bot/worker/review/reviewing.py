@@ -150,8 +150,14 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
     """
     place = place_of(request, request.projects)
     if request.baseline != "base-branch":
+        changed = set(request.changed_files or ())
         return opening.open_project(
-            place, write=False, clock=ports.clock, on_spark_start=ports.on_spark_start
+            place,
+            write=False,
+            clock=ports.clock,
+            on_spark_start=ports.on_spark_start,
+            # What the pull request changes is read from its files, whatever a cache says.
+            known=[file for file in request.known_files if file.path not in changed],
         )
     if request.base_repository is None:
         raise BadInput(

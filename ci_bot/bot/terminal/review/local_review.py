@@ -46,6 +46,7 @@ class LocalReview:
     max_executor_hours: float | None = None
     executor_hour_price: Price | None = None
     python_path: tuple[str, ...] = ()
+    cache_dir: str | None = None
     worker_env: str = ""
     timeout_minutes: int = 60
     output: str | None = None
@@ -110,6 +111,7 @@ def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> Revi
         ),
         executor_hour_price=asked.executor_hour_price,
         python_path=tuple(client.python_path),
+        cache_dir=asked.cache_dir,
     )
 
 

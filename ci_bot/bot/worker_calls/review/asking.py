@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ci_bot.bot.decision import blame, in_one
+from ci_bot.bot.worker_calls import base_cache
 from ci_bot.bot.worker_calls.client import WorkerClient
 from ci_bot.bot.worker_calls.failures import bad_input
 from ci_bot.bot.worker_calls.review.changed_files import Changes
@@ -11,6 +12,7 @@ from ci_bot.bot.worker_calls.review.scanning import scan_of
 from ci_bot.bot.worker_calls.review.team_policy import TeamPolicy
 from ci_bot.bot.worker_calls.review.unplanned import failed_facts, unplanned_facts
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base_cache.known import KnownFile
 from ci_bot.contracts.documents.report import Baseline, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, ReviewRequest
@@ -93,11 +95,20 @@ def _ask(
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
             scopes=team.scopes,
+            known_files=_known(client, options) if baseline == "state" else [],
             personal_schemas=team.personal_schemas,
         )
     except UnfitName as error:
         raise bad_input(error) from error
     return client.review(request, scan_of(client, request))
+
+
+def _known(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:
+    """What the base cache says. An apply plans from the files alone, so that a plan with another
+    identity than the one that a cache led to is refused."""
+    if options.cache_dir is None or options.before_apply:
+        return []
+    return base_cache.read(client, options.cache_dir, options.commits.new)
 
 
 def failed(failure: Failure, client: WorkerClient, options: ReviewOptions) -> ReviewFacts:

@@ -45,6 +45,7 @@ class ReviewOptions:
     Attributes:
         limits: Those that an input sets; the policy's count where it sets none.
         before_apply: Whether an apply of the same run follows.
+        cache_dir: Where the base cache is; None where none is to be read.
         no_lighter: Why the policy makes nothing lighter, as a sentence; None where it may.
     """
 
@@ -63,4 +64,5 @@ class ReviewOptions:
     conflict: bool = False
     fork: bool = False
     python_path: tuple[str, ...] = ()
+    cache_dir: str | None = None
     no_lighter: str | None = None

@@ -21,6 +21,7 @@ _MISSED = (
 _CAUSES = {
     "applying": "an apply was running, or had died, when the pull request closed",
     "applied": _MISSED,
+    "probed": _MISSED,
     "failed": _MISSED,
     "cleaning": "its cleanup was cut off in the middle: a cancelled run, or Spark or the state "
     "went away",

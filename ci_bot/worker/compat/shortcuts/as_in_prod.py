@@ -7,8 +7,8 @@ told, and that is told these, gives prod's columns. So its query waits until som
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from sqlglot import exp
@@ -31,13 +31,19 @@ from ci_bot.worker.compat.shortcuts.queries_in_files import QueryInFile
 # Each round works out the models that read what the round before changed. A change of columns that
 # goes on from model to model is not followed further: then everything is worked out.
 _ROUNDS = 5
+EnterForLoad = Callable[[Mapping[str, Stored]], AbstractContextManager[None]]
 
 
 @contextmanager
-def as_in_prod(context: Any) -> Iterator[None]:
+def as_in_prod(
+    context: Any, beside: EnterForLoad = lambda _stored: nullcontext()
+) -> Iterator[None]:
     """Spares the load inside this block models that are defined as in prod.
 
     (`update_model_schemas` optimizes, `validate_definition` asks for the optimized query)
+
+    Args:
+        beside: What else is entered for the load, once prod's models are known.
     """
     stored = in_prod(context)
     if not stored:
@@ -71,7 +77,7 @@ def as_in_prod(context: Any) -> Iterator[None]:
 
     module.update_model_schemas, kind.validate_definition = update, validate_others
     try:
-        with compared_where_loaded(stored):
+        with compared_where_loaded(stored), beside(stored):
             yield
     finally:
         module.update_model_schemas, kind.validate_definition = plain, validate

@@ -21,10 +21,12 @@ _BATCH = 1_000
 
 @dataclass(frozen=True)
 class Stored:
-    """A model of prod: its fingerprint, and the columns that it was told of what it reads."""
+    """A model of prod: its fingerprint, the columns that it was told of what it reads, and the
+    whole record of its snapshot as the state has it."""
 
     fingerprint: SnapshotFingerprint
     schema: dict[str, Any]
+    text: str
 
 
 def in_prod(context: Any) -> dict[str, Stored]:
@@ -48,7 +50,7 @@ def in_prod(context: Any) -> dict[str, Stored]:
             query = exp.select("name", "snapshot").from_(table).where(where)
             for name, text in fetchall(adapter, query):
                 schema = json.loads(text)["node"].get("mapping_schema", {})
-                found[name] = Stored(infos[name].fingerprint, schema)
+                found[name] = Stored(infos[name].fingerprint, schema, text)
     except Exception:
         return {}
     return found

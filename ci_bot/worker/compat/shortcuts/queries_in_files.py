@@ -49,12 +49,19 @@ def leave_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> None
         lists_columns: see `plain_models.lists_columns`.
     """
     whole = model.query_
-    if not _is_query(whole._parsed, whole.sql):
-        return
+    if _is_query(whole._parsed, whole.sql):
+        left = left_in_file(model, file_dialect=file_dialect, lists_columns=lists_columns)
+        left._parsed_dialect = whole._parsed_dialect
+        vars(model)["query_"] = left  # models are frozen
+
+
+def left_in_file(model: Any, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
+    """The query of a SQL model without its tree; the arguments are those of `leave_in_file`."""
+    whole = model.query_
     left = QueryInFile(sql=whole.sql, transaction=whole.transaction)
     left._path, left._file_dialect = Path(model._path), file_dialect
-    left._lists_columns, left._parsed_dialect = lists_columns, whole._parsed_dialect
-    vars(model)["query_"] = left  # models are frozen
+    left._lists_columns, left._parsed_dialect = lists_columns, model.dialect
+    return left
 
 
 def _is_query(found: Any, sql: str) -> bool:

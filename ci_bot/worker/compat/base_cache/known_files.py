@@ -1,0 +1,174 @@
+"""Files that are known stand for prod's models: their SQL is not parsed to load them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core import loader as loader_module
+from sqlmesh.core.model.definition import SqlModel
+
+from ci_bot.contracts.base_cache.known import KnownFile
+from ci_bot.worker.compat.base_cache.load_settings import settings_digest
+from ci_bot.worker.compat.shortcuts.prod_models import Stored
+from ci_bot.worker.compat.shortcuts.queries_in_files import left_in_file
+
+# So few files load sooner than processes are forked for them.
+_FEW = 40
+
+OnSettings = Callable[[Path, bytes, Mapping[str, Any]], None]
+
+
+def record_digest(settings: bytes, stored: Stored) -> str:
+    """The digest of all that a model was loaded with but its file, and of prod's record of it.
+
+    What the settings hold is not in the cache in a form that could be guessed: prod's record has
+    the moment at which it was made.
+    """
+    return hashlib.sha256(settings + stored.text.encode()).hexdigest()
+
+
+@contextmanager
+def known_loaded(
+    known: Mapping[str, KnownFile], stored: Mapping[str, Stored], repository: Path
+) -> Iterator[None]:
+    """Takes the models of known files from prod's records while a project is loaded inside.
+
+    A file counts as known while it, what is around it and prod's record are the same as in the run
+    that noted it; each other one is loaded as ever. (`SqlMeshLoader._load_sql_models` asks its
+    cache for each file first)
+
+    Args:
+        known: Files by their path, relative to `repository`.
+        stored: Prod's models by name, with their texts.
+    """
+    if not known or not stored:
+        yield
+        return
+
+    def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
+        return _KnownFirst(given, loader, known, stored, repository, settings, audits)
+
+    with _models_loaded(cache_of):
+        yield
+
+
+@contextmanager
+def settings_noted(note: OnSettings) -> Iterator[None]:
+    """Tells `note` with what each project inside this block loads its SQL files: its directory, the
+    digest, and its audits by name."""
+
+    def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
+        note(loader.config_path, settings, audits)
+        return given
+
+    with _models_loaded(cache_of):
+        yield
+
+
+@contextmanager
+def _models_loaded(cache_of: Callable[..., Any]) -> Iterator[None]:
+    kind: Any = loader_module.SqlMeshLoader
+    plain = kind._load_sql_models
+    constants: Any = c
+    processes = constants.MAX_FORK_WORKERS
+
+    def load(
+        self: Any,
+        macros: Any,
+        jinja_macros: Any,
+        audits: Any,
+        signals: Any,
+        cache: Any,
+        *rest: Any,
+        **more: Any,
+    ) -> Any:
+        settings = settings_digest(
+            self, macros=macros, jinja_macros=jinja_macros, audits=audits, signals=signals
+        )
+        if settings is not None:
+            cache = cache_of(cache, self, settings, audits)
+        try:
+            return plain(self, macros, jinja_macros, audits, signals, cache, *rest, **more)
+        finally:
+            constants.MAX_FORK_WORKERS = processes
+
+    kind._load_sql_models = load
+    try:
+        yield
+    finally:
+        kind._load_sql_models = plain
+
+
+class _KnownFirst:
+    """The cache of a loader, with what is known of files in front of it."""
+
+    def __init__(
+        self,
+        given: Any,
+        loader: Any,
+        known: Mapping[str, KnownFile],
+        stored: Mapping[str, Stored],
+        repository: Path,
+        settings: bytes,
+        audits: Mapping[str, Any],
+    ) -> None:
+        self._given = given
+        self._known, self._stored = known, stored
+        self._repository, self._settings, self._audits = repository, settings, audits
+        self._dialect = loader.config.model_defaults.dialect or ""
+        self._unknown = 0
+        self._processes = c.MAX_FORK_WORKERS
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._given, name)
+
+    def get(self, path: Path) -> list[Any]:
+        """The models of a file; none: it is to be loaded. (`CacheBase.get`)"""
+        model = self._model_of(path)
+        if model is not None:
+            return [model]
+        self._unknown += 1
+        constants: Any = c
+        constants.MAX_FORK_WORKERS = 1 if self._unknown <= _FEW else self._processes
+        found: list[Any] = self._given.get(path)
+        return found
+
+    def _model_of(self, path: Path) -> Any:
+        if not path.is_relative_to(self._repository):
+            return None
+        file = self._known.get(path.relative_to(self._repository).as_posix())
+        stored = self._stored.get(file.model) if file else None
+        if file is None or stored is None:
+            return None
+        try:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            if content != file.content or record_digest(self._settings, stored) != file.record:
+                return None
+            return self._from_prod(path, file, stored)
+        except Exception:
+            return None  # what is wrong with the file is said where it is loaded
+
+    def _from_prod(self, path: Path, file: KnownFile, stored: Stored) -> Any:
+        model: Any = model_in(stored)
+        if model is None or model.fqn != file.model or not model.enabled:
+            return None
+        for name in model.audit_definitions:
+            model.audit_definitions[name] = self._audits[name]
+        model._path = path
+        model._full_depends_on = set(file.depends_on)
+        vars(model)["query_"] = left_in_file(
+            model, file_dialect=self._dialect, lists_columns=file.lists_columns
+        )
+        return model
+
+
+def model_in(stored: Stored) -> SqlModel | None:
+    """The SQL model of prod's record, as the state has it; None where it is none."""
+    node = json.loads(stored.text)["node"]
+    return SqlModel.parse_obj(node) if node.get("source_type") == "sql" else None
