@@ -104,6 +104,12 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 @plan_options
 @limit_options
 @shared.PYTHON_PATH
+@option(
+    "--cache-dir",
+    type=Value(values.path),
+    metavar="DIR",
+    help="Take unchanged files from this directory's base cache, which a sweep has written.",
+)
 @shared.WORKER_ENV
 @shared.TIMEOUT
 @shared.OUTPUT
@@ -187,6 +193,12 @@ def estimate(**options: Any) -> None:
     default=True,
     show_default=True,
     help="Compare the data with prod's once it is built.",
+)
+@option(
+    "--probe",
+    is_flag=True,
+    help="Build the newest batch of each model that allows it, say what the whole plan will cost "
+    "by that, and stop. An apply of the plan reuses it.",
 )
 @budget_options
 @shared.PYTHON_PATH

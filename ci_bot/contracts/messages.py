@@ -26,6 +26,7 @@ from ci_bot.contracts.base import (
     Seconds,
     Text,
 )
+from ci_bot.contracts.base_cache.known import BaseCache, KnownFile
 from ci_bot.contracts.base_tests import BaseTests, TestName
 from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.cost.learned import LearnDocument
@@ -145,6 +146,10 @@ class ReviewRequest(_Planning, _Request):
         default=None,
         description="Schemas that may hold personal data, `*` matches; null: nobody has said.",
     )
+    known_files: list[KnownFile] = Field(
+        default_factory=list,
+        description="What a run on the default branch found out about files of models.",
+    )
 
 
 class BaseTestsRequest(_Request):
@@ -236,6 +241,10 @@ class ApplyRequest(_Planning, _OfEnvironment):
     max_executor_hours: Seconds | None = Field(
         default=None, description="A higher estimate is refused before anything is written."
     )
+    probe: bool = Field(
+        default=False,
+        description="Build the newest batch of models, say what the whole will cost, and stop.",
+    )
 
     @classmethod
     def judge(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
@@ -294,6 +303,12 @@ class LearnRequest(_Request):
     event_logs: Name = Field(description="The directory: a path, or a URL of a file system.")
 
 
+class RememberRequest(_Request):
+    """Which files define models as prod has them? For reviews that come later; read-only."""
+
+    activity: Literal["remember"] = "remember"
+
+
 class DoctorRequest(_Request):
     """How are the parts that the other activities need? Read-only."""
 
@@ -314,6 +329,7 @@ AnyRequest = (
     | SweepRequest
     | DoctorRequest
     | LearnRequest
+    | RememberRequest
 )
 REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
     Annotated[AnyRequest, Field(discriminator="activity")]
@@ -351,6 +367,7 @@ AnyAnswer = (
     | SweepDocument
     | DoctorDocument
     | LearnDocument
+    | BaseCache
     | FailedAnswer
 )
 Answer = Annotated[AnyAnswer, Field(discriminator="activity")]

@@ -16,6 +16,8 @@ RESULTS: Mapping[str, str] = {
     "already_applied": "the environment holds the reviewed plan already",
     "evidence_collected": "nothing was left to build, and the environment was looked at",
     "no_changes": "the project equals prod",
+    "nothing_to_probe": "no model of the plan has a batch that tells of the others",
+    "probed": "the newest batch of models was built, and nothing else",
 }
 
 OF_THE_WORKER: Mapping[str, str] = {

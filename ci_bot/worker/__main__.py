@@ -26,6 +26,7 @@ from ci_bot.contracts.messages import (
     FailedAnswer,
     LearnRequest,
     ListRequest,
+    RememberRequest,
     ReviewRequest,
     ScanRequest,
     ScopesRequest,
@@ -57,6 +58,7 @@ LoadingRequest = (
     | BaseTestsRequest
     | ScopesRequest
     | AcceptRequest
+    | RememberRequest
     | ApplyRequest
     | EstimateRequest
     | LastingRequest
@@ -174,7 +176,10 @@ def perform(
         ready_java()
         progress("spark", "starting Spark")
 
-    only_looks = isinstance(request, ReviewRequest | DoctorRequest | ListRequest | EstimateRequest)
+    only_looks = isinstance(
+        request,
+        ReviewRequest | DoctorRequest | ListRequest | EstimateRequest | RememberRequest,
+    )
     if isinstance(request, CleanupRequest) and request.expected:
         from ci_bot.worker.process import early_java
         from ci_bot.worker.words.yaml_data import load
@@ -196,10 +201,10 @@ def perform(
     clock = Clock()
     if isinstance(request, ReviewRequest):
         return reviewing.review(request, reviewing.ReviewPorts(clock, progress, before_spark))
-    if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest):
+    if isinstance(request, BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest):
         return beside_the_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
-        from ci_bot.worker.apply import applying
+        from ci_bot.worker.apply import applying, probing
 
         apply_ports = applying.ApplyPorts(
             clock,
@@ -211,7 +216,8 @@ def perform(
             last_words=last_words,
             at_the_end=stop.at_the_end,
         )
-        return applying.apply(request, apply_ports)
+        activity = probing.probe if request.probe else applying.apply
+        return activity(request, apply_ports)
     if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
         return around(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
@@ -228,7 +234,7 @@ def perform(
 
 
 def beside_the_plan(
-    request: BaseTestsRequest | ScopesRequest | AcceptRequest,
+    request: BaseTestsRequest | ScopesRequest | AcceptRequest | RememberRequest,
     clock: Clock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
@@ -238,6 +244,10 @@ def beside_the_plan(
         from ci_bot.worker.review import accepting
 
         return accepting.accept(request, clock, before_spark)
+    if isinstance(request, RememberRequest):
+        from ci_bot.worker.review import remembering
+
+        return remembering.remember(request, clock, before_spark)
     if isinstance(request, ScopesRequest):
         from ci_bot.worker.review import policy_scopes
 
@@ -269,8 +279,11 @@ def around(
         )
         return estimating.estimate_plan(request, estimate_ports)
     from ci_bot.worker.doctor import examining
+    from ci_bot.worker.doctor.network import this_network
 
-    ports = examining.DoctorPorts(clock, progress, before_spark, os.environ, sys.executable)
+    ports = examining.DoctorPorts(
+        clock, progress, before_spark, os.environ, sys.executable, this_network()
+    )
     return examining.doctor(request, ports)
 
 

@@ -9,10 +9,12 @@ from ci_bot.bot.comment.parts.blocks import tidy
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.templating import environment
 from ci_bot.contracts.cost.figures import CostLayer
-from ci_bot.contracts.documents.apply import EstimateDocument
+from ci_bot.contracts.documents.apply import ApplyDocument, EstimateDocument, costs_of
 from ci_bot.contracts.documents.comment import Marker, Phase
+from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.work import tables_of
 
 _PHASES: dict[Phase, str] = {
     "planning": "a plan is being made",
@@ -29,6 +31,7 @@ _PHASES: dict[Phase, str] = {
 }
 _MODELS_SHOWN = 20
 _LAYERS: dict[CostLayer, str] = {
+    "probe": "its newest batch",
     "ledger": "its own applies",
     "event_logs": "prod's runs",
     "input_size": "the size of its input",
@@ -72,29 +75,66 @@ def accepted(acceptance: Acceptance, report: Report, context: CommentContext) ->
 def estimated(document: EstimateDocument, hours: float | None, context: CommentContext) -> str:
     """What building will cost, model by model, and what prod builds after the merge; `hours` is the
     limit that both are held against."""
-    cost, after_merge = document.cost, document.after_merge
+    return _told(
+        "estimate",
+        context,
+        cost=document.cost,
+        after_merge=document.after_merge,
+        plan_id=document.plan_id,
+        limit=hours,
+        above=is_above(document, hours),
+    )
+
+
+def probed(document: ApplyDocument, hours: float | None, context: CommentContext) -> str:
+    """What a probe has built, what all of the plan will cost by that, and which models it left out;
+    for `hours` see `estimated`. The document must be one of a probe that came to its end."""
+    if document.estimate is None:
+        return _reply("nothing_to_probe", context, plan_id=document.plan_id)
+    return _told(
+        "probe",
+        context,
+        cost=document.estimate,
+        after_merge=document.prod_estimate,
+        plan_id=document.plan_id,
+        limit=hours,
+        above=is_above(document, hours),
+        built=tables_of(document.models),
+        actual=document.cost,
+        not_probed=document.not_probed,
+        apply_command=context.apply_command(document.plan_id) if document.plan_id else None,
+    )
+
+
+def _told(
+    kind: str,
+    context: CommentContext,
+    *,
+    cost: Cost,
+    after_merge: Cost | None,
+    **values: object,
+) -> str:
+    """An answer with the figures of the environment and of prod, model by model."""
     here = {item.model: item for item in cost.models}
     there = {item.model: item for item in after_merge.models} if after_merge else {}
     models = [(here.get(name), there.get(name)) for name in {**here, **there}]
     unknown = [*cost.unknown, *(after_merge.unknown if after_merge else [])]
     return _reply(
-        "estimate",
+        kind,
         context,
         cost=cost,
         after_merge=after_merge,
-        plan_id=document.plan_id,
-        limit=hours,
-        above=is_above(document, hours),
         models=models,
         shown=models[:_MODELS_SHOWN],
         unknown=list(dict.fromkeys(unknown)),
         from_words=_LAYERS,
+        **values,
     )
 
 
-def is_above(document: EstimateDocument, hours: float | None) -> bool:
+def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) -> bool:
     """Whether what is known of one of both is above a limit."""
-    return any(cost.hours_above(hours) is not None for cost in document.costs)
+    return any(cost.hours_above(hours) is not None for cost in costs_of(document))
 
 
 def status(marker: Marker | None, context: CommentContext, *, comment_url: str | None) -> str:

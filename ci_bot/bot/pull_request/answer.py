@@ -147,7 +147,7 @@ def _inputs(activity: job.Command) -> dict[str, str]:
         **number,
         "plan-id": (wanted and wanted.plan_id) or "",
         "comment-id": str(activity.comment_id),
-        "mode": line.verb,
+        "mode": "probe" if wanted and wanted.probe else line.verb,
         "override-reason": (wanted and wanted.override) or "",
     }
 

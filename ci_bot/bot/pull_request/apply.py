@@ -1,8 +1,13 @@
-"""Somebody asks for the data: the reviewed plan, and no other, is applied to the PR environment."""
+"""Somebody asks for the data: the reviewed plan, and no other, is applied to the PR environment.
+
+Or for its cost by a probe, which builds a part of that plan: everything that stands against an
+apply stands against it, too. It has an answer of its own, and leaves the comment as it is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Override, Rendered
 from ci_bot.bot.comment.marker_facts import MarkerFacts
@@ -10,8 +15,9 @@ from ci_bot.bot.comment.outcome import render_apply
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.port import GitHub, PullRequest
 from ci_bot.bot.pull_request import cleanup as cleaning
+from ci_bot.bot.pull_request.estimating import probe as probing
 from ci_bot.bot.pull_request.evidence import publishing
-from ci_bot.bot.pull_request.gate import Requester, unmet, unmet_by_review
+from ci_bot.bot.pull_request.gate import Requester, Unmet, unmet, unmet_by_review
 from ci_bot.bot.pull_request.own_review import (
     commits_of,
     confirmed,
@@ -47,7 +53,8 @@ def apply(
     client: WorkerClient,
     github: GitHub,
 ) -> int:
-    """Checks the gate, reviews, checks again, applies, and shows the evidence; the exit code."""
+    """Checks the gate, reviews, checks again, applies or probes, and shows what came of it; the
+    exit code."""
     pull = github.get_pull(activity.number, settle=True)
     marker = publisher.before()
     by, command = activity.requested_by, activity.command
@@ -61,39 +68,73 @@ def apply(
     )
     against = unmet(requester, pull, marker)
     if against or marker is None:
-        return publishing.refuse(against, publisher, marker)
+        return _refuse(against, command, publisher, marker)
     own = review_again(settings, publisher, client, pull=pull, marker=marker)
     other = other_plan(own, marker, publisher, github)
     if other is not None:
-        return publishing.publish(other, publisher, marker)
+        return _end(other, command, publisher, marker)
     against = unmet_by_review(requester, own, marker)
-    take_over(own, marker, publisher)
+    if not command.probe:
+        take_over(own, marker, publisher)
     marker = confirmed(marker, own)
     if against:
-        return publishing.refuse(against, publisher, marker)
+        return _refuse(against, command, publisher, marker)
     if command.override:
         reason = publisher.redactor.redact(command.override)
         publisher.template = replace(publisher.template, override=Override(by=by, reason=reason))
-    document = _apply(activity, settings, publisher, client, pull=pull, own=own, marker=marker)
+    wanted = _wanted(settings, publisher, client, pull=pull, own=own, marker=marker)
+    document = (
+        _ask(client, {**wanted, "probe": True}, publisher)
+        if command.probe
+        else _apply(wanted, publisher, client, marker)
+    )
+    if document.result == "cancelled" and document.reason_code != "stop_requested":
+        return _end(document, command, publisher, None, wanted["max_executor_hours"])
+    closed = _closed_meanwhile(activity.number, publisher, github)
+    shown = marker if closed is None else None
+    code = _end(document, command, publisher, shown, wanted["max_executor_hours"])
+    return code if closed is None else _remove(closed, settings, publisher, client) or code
+
+
+def _end(
+    document: ApplyDocument,
+    command: ApplyCommand,
+    publisher: Publisher,
+    marker: Marker | None,
+    limit: float | None = None,
+) -> int:
+    """Tells what came of it, where it is to be told; the exit code."""
+    if command.probe:
+        return probing.publish(document, publisher, limit)
     if document.result == "cancelled" and document.reason_code != "stop_requested":
         return publishing.record(document, publisher)
-    closed = _closed_meanwhile(activity.number, publisher, github)
-    if closed is None:
-        return publishing.publish(document, publisher, marker)
-    code = publishing.publish(document, publisher, None)
+    return publishing.publish(document, publisher, marker)
+
+
+def _refuse(
+    against: list[Unmet], command: ApplyCommand, publisher: Publisher, marker: Marker | None
+) -> int:
+    if command.probe:
+        return probing.refuse(against, publisher)
+    return publishing.refuse(against, publisher, marker)
+
+
+def _remove(
+    closed: PullRequest, settings: Settings, publisher: Publisher, client: WorkerClient
+) -> int:
+    """Removes at once what was built for a pull request that was closed meanwhile."""
     publisher.commands.notice(
-        f"Pull request #{activity.number} was closed while the apply ran, so "
+        f"Pull request #{closed.number} was closed while the apply ran, so "
         f"{publisher.template.environment} is removed at once."
     )
-    removed = cleaning.remove(
+    return cleaning.remove(
         settings,
         publisher,
         client,
-        number=activity.number,
+        number=closed.number,
         head_sha=closed.head_sha,
         merged=closed.merged,
     )
-    return removed or code
 
 
 def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
@@ -122,15 +163,9 @@ def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> Pull
 
 
 def _apply(
-    activity: job.Apply,
-    settings: Settings,
-    publisher: Publisher,
-    client: WorkerClient,
-    *,
-    pull: PullRequest,
-    own: Report,
-    marker: Marker,
+    wanted: dict[str, Any], publisher: Publisher, client: WorkerClient, marker: Marker
 ) -> ApplyDocument:
+    """Applies, while the comment says how far it is."""
     review = publisher.review_below()
     started = publisher.machine.monotonic()
 
@@ -166,36 +201,52 @@ def _apply(
             publisher.try_post("cancelled", MarkerFacts.of(marker), render)
 
     client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel))
-    prefix = settings.prefix
-    environment = EnvironmentName.of(prefix, activity.number)
+    return _ask(client, wanted, publisher)
+
+
+def _wanted(
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    *,
+    pull: PullRequest,
+    own: Report,
+    marker: Marker,
+) -> dict[str, Any]:
+    """The fields of the request: what was reviewed, and whose it is."""
     flags = flags_of(settings.inputs)
+    commits = commits_of(pull, client)
+    changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    return {
+        "environment": EnvironmentName.of(settings.prefix, pull.number),
+        "environment_prefix": settings.prefix,
+        "owner": owner(
+            settings.runner.repository,
+            number=pull.number,
+            head_sha=pull.head_sha,
+            run=str(settings.runner.run_id),
+        ),
+        "plan_id": marker.plan,
+        "reviewed": own.identity,
+        "window": marker.window,
+        "flags": flags,
+        "head_branch": commits.head_branch,
+        "base_names": commits.base_names(),
+        "changed_files": changed.paths if changed is not None else None,
+        "table_diff": settings.inputs.table_diff,
+        "executor_hour_price": _price(settings, own),
+        "max_executor_hours": _budget(settings, own, overridden=publisher.template.override),
+    }
+
+
+def _ask(client: WorkerClient, wanted: dict[str, Any], publisher: Publisher) -> ApplyDocument:
     try:
-        commits = commits_of(pull, client)
-        changed = changed_by(client.git, commits) if selects_by_git(flags) else None
-        return applying.apply(
-            client,
-            environment=environment,
-            environment_prefix=prefix,
-            owner=owner(
-                settings.runner.repository,
-                number=activity.number,
-                head_sha=pull.head_sha,
-                run=str(settings.runner.run_id),
-            ),
-            plan_id=marker.plan,
-            reviewed=own.identity,
-            window=marker.window,
-            flags=flags,
-            head_branch=commits.head_branch,
-            base_names=commits.base_names(),
-            changed_files=changed.paths if changed is not None else None,
-            table_diff=settings.inputs.table_diff,
-            executor_hour_price=_price(settings, own),
-            max_executor_hours=_budget(settings, own, overridden=publisher.template.override),
-        )
+        return applying.apply(client, **wanted)
     except BotError as error:
         failure = failure_of(error, "apply", publisher.redactor)
-        return applying.failed_document(failure, environment=environment, plan_id=marker.plan)
+        return applying.failed_document(
+            failure, environment=wanted["environment"], plan_id=wanted["plan_id"]
+        )
 
 
 def _price(settings: Settings, own: Report) -> Price | None:

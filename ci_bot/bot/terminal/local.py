@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+
+from ci_bot.bot.comment import reply
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.text import shell_commands
@@ -14,13 +17,18 @@ from ci_bot.bot.terminal.local_client import (
     origin_of,
     raise_bad_input,
 )
+from ci_bot.bot.terminal.output.plain import plain
 from ci_bot.bot.terminal.output.screen import screen_of
 from ci_bot.bot.terminal.report_text import Document, to_markdown, to_page, to_terminal
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls import cleanup as cleaning
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
+from ci_bot.bot.worker_calls.review.review_options import Commits
+from ci_bot.bot.worker_calls.review.that_counts import agreed_on_cost
 from ci_bot.contracts.cost.figures import Price
+from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan_options import GivenFlags
+from ci_bot.errors import EXIT_FAILED, BadInput
 from ci_bot.machine import Machine
 
 
@@ -39,12 +47,22 @@ def apply_locally(
     executor_hour_price: Price | None,
     python_path: tuple[str, ...],
     claim: bool,
+    probe: bool,
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
     form: Format,
 ) -> int:
-    """`ci-bot apply`."""
+    """`ci-bot apply`. Limit and price are the options', else those of the policy that lies there.
+
+    Raises:
+        BadInput: an option or the policy cannot be used; nothing was built.
+    """
+    if probe and output is not None:
+        raise BadInput(
+            "`--output` is for the report of an environment, and a probe makes none.",
+            hint="Leave it out; `--format json` prints all that the probe has found.",
+        )
     check_files(machine, output)
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
@@ -55,6 +73,13 @@ def apply_locally(
                 "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"
             )
             print(f"apply: {told}", file=machine.log, flush=True)
+        limit, price = agreed_on_cost(
+            client,
+            Commits(),
+            hours=max_executor_hours,
+            price=executor_hour_price,
+            today=date.fromisoformat(machine.timestamp()[:10]),
+        )
         document = applying.apply(
             client,
             environment=environment,
@@ -65,14 +90,35 @@ def apply_locally(
             start=start,
             end=end,
             table_diff=table_diff,
-            max_executor_hours=max_executor_hours,
-            executor_hour_price=executor_hour_price,
+            max_executor_hours=limit,
+            executor_hour_price=price,
+            probe=probe,
             head_branch=branch_of(client),
         )
         raise_bad_input(document.failure)
         given = shell_commands.flags(flags, start, end)
+        if probe and document.failure is None:
+            return _show_probe(machine, client, document, limit, form, given)
         show(machine, client, "apply", document, output, form, given)
     return applying.exit_code(document)
+
+
+def _show_probe(
+    machine: Machine,
+    client: WorkerClient,
+    document: ApplyDocument,
+    limit: float | None,
+    form: Format,
+    plan_options: str,
+) -> int:
+    """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
+    context = context_of(machine, client, document.environment, plan_options)
+    text = document.to_json(indent=2) if form == "json" else reply.probed(document, limit, context)
+    if form == "terminal":
+        screen = screen_of(machine)
+        text = plain(text, colour=screen.colour, width=screen.width)
+    print(text, file=machine.out, flush=True)
+    return EXIT_FAILED if reply.is_above(document, limit) else applying.exit_code(document)
 
 
 def cleanup_locally(

@@ -9,7 +9,7 @@ The rules, one after the other:
   else, whatever `mode` says.
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
   the base repository's secrets; `pull_request` is the trigger that is safe.
-- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review,
+- `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, probe,
   estimate, accept, cleanup or sweep instead. Only sweep needs no number, and only accept needs a
   comment. A **review** has a workflow of its own, where `mode` is written in the file: whoever
   starts a workflow that applies may not turn it into a review, which would run with the credentials
@@ -185,7 +185,11 @@ def _dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
         return Cleanup(
             number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
         )
-    command = ApplyCommand(inputs.plan_id or _plan_id(event.inputs), inputs.override_reason)
+    command = ApplyCommand(
+        inputs.plan_id or _plan_id(event.inputs),
+        inputs.override_reason,
+        probe=inputs.mode == "probe",
+    )
     return Apply(number=number, requested_by=actor, command=command, comment_id=comment_id)
 
 
@@ -251,7 +255,8 @@ def _fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
             f"`mode: {mode}` cannot be done on `{trigger}`.",
             hint=(
                 f"On `{trigger}` use `mode: {'` or `'.join(sorted(allowed))}`; "
-                "review, apply, estimate, accept, cleanup and sweep all run on `workflow_dispatch`."
+                "review, apply, probe, estimate, accept, cleanup and sweep all run on "
+                "`workflow_dispatch`."
             ),
             reason_code="mode_mismatch",
         )

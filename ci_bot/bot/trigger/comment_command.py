@@ -3,7 +3,7 @@
 The grammar, on the comment's first line and nowhere else:
 
     /sqlmesh plan
-    /sqlmesh apply <plan-id> [--override "reason"]
+    /sqlmesh apply <plan-id> [--override "reason"] [--probe]
     /sqlmesh estimate
     /sqlmesh accept <rule> <model> "reason"
     /sqlmesh cleanup
@@ -46,10 +46,12 @@ class ApplyCommand:
 
     A comment names one. Somebody who starts the workflow need not; then it is the plan that the
     bot's comment shows. `override` is the reason for going ahead although the decision is No-Go.
+    `probe`: build the newest batch of models, say what the whole plan will cost, and stop.
     """
 
     plan_id: str | None = None
     override: str | None = None
+    probe: bool = False
     verb: Literal["apply"] = "apply"
 
 
@@ -96,7 +98,7 @@ CommandLine = Plan | ApplyCommand | EstimateCommand | AcceptCommand | CleanupCom
 
 USAGE = (
     "/sqlmesh plan",
-    '/sqlmesh apply <plan-id> [--override "reason"]',
+    '/sqlmesh apply <plan-id> [--override "reason"] [--probe]',
     "/sqlmesh estimate",
     '/sqlmesh accept <rule> <model> "reason"',
     "/sqlmesh cleanup",
@@ -146,6 +148,7 @@ def first_line(body: str) -> str:
 def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one return per rule
     plan_id: str | None = None
     override: str | None = None
+    probe = False
     words = iter(tokens)
     for word in words:
         if word == "--override" or word.startswith("--override="):
@@ -157,8 +160,12 @@ def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one ret
                 return Help('`--override` needs a reason: `--override "why"`.')
             if len(override) > LONGEST_REASON:
                 return Help(f"The reason is longer than {LONGEST_REASON} characters.")
+        elif word == "--probe":
+            if probe:
+                return Help("`--probe` stands twice.")
+            probe = True
         elif word.startswith("-"):
-            return Help("`/sqlmesh apply` knows one option: `--override`.")
+            return Help("`/sqlmesh apply` knows two options: `--override` and `--probe`.")
         elif plan_id is not None:
             return Help("`/sqlmesh apply` takes one plan id; a reason with blanks needs quotes.")
         else:
@@ -167,7 +174,7 @@ def _apply(tokens: list[str]) -> ApplyCommand | Help:  # noqa: PLR0911 - one ret
                 return Help("A plan id has 8 to 64 hexadecimal digits; reports show 12 of them.")
     if plan_id is None:
         return Help("`/sqlmesh apply` needs the id of the plan, as the report shows it.")
-    return ApplyCommand(plan_id, override)
+    return ApplyCommand(plan_id, override, probe)
 
 
 def _accept(tokens: list[str]) -> AcceptCommand | Help:

@@ -22,11 +22,12 @@ from ci_bot.errors import BadInput
 if TYPE_CHECKING:
     from ci_bot.contracts.cost.figures import Price
 
-Mode = Literal["auto", "review", "apply", "estimate", "accept", "cleanup", "sweep"]
+Mode = Literal["auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep"]
 MODES: tuple[Mode, ...] = (
     "auto",
     "review",
     "apply",
+    "probe",
     "estimate",
     "accept",
     "cleanup",
@@ -34,6 +35,7 @@ MODES: tuple[Mode, ...] = (
 )
 BaselineInput = Literal["auto", "state", "base-branch"]
 CommentInput = Literal["always", "changes"]
+CacheInput = Literal["none", "base"]
 ReclaimInput = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"
@@ -89,6 +91,8 @@ class Inputs:
     reclaim: ReclaimInput = _input("auto", values.one_of("auto", "never", "always"))
     max_deletions: int = _input(20, values.whole_number(1))
     event_logs: str | None = _input(None, values.text)
+    cache: CacheInput = _input("none", values.one_of("none", "base"))
+    cache_dir: str = _input(".ci-bot-cache", values.text)
     executor_hour_price: Price | None = _input(None, values.price)
     timeout_minutes: int = _input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
 

@@ -149,7 +149,7 @@ def failed_document(
 
 def exit_code(document: ApplyDocument) -> int:
     """The exit code of an apply."""
-    if document.result in ("applied", "nothing_to_apply"):
+    if document.result in ("applied", "probed", "nothing_to_apply"):
         return EXIT_DONE
     if document.failure is not None:
         return document.failure.exit_code

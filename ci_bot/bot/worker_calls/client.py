@@ -24,6 +24,7 @@ from ci_bot.bot.cage.workspace import (
 from ci_bot.bot.worker_calls.failures import checked
 from ci_bot.bot.worker_calls.load_trace import LoadTrace, scan_launch
 from ci_bot.contracts.base import Contract, Failure
+from ci_bot.contracts.base_cache.known import BaseCache
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cost.learned import LearnDocument
 from ci_bot.contracts.documents.apply import ApplyDocument, EstimateDocument
@@ -45,6 +46,7 @@ from ci_bot.contracts.messages import (
     ListRequest,
     Owner,
     Progress,
+    RememberRequest,
     ReviewRequest,
     ScanRequest,
     ScopesRequest,
@@ -285,6 +287,9 @@ class WorkerClient:
 
     def learn(self, request: LearnRequest) -> LearnDocument | Failure:
         return self._ask(request, LearnDocument)
+
+    def remember(self, request: RememberRequest) -> BaseCache | Failure:
+        return self._ask(request, BaseCache)
 
     def _ask_alone(self, second: Second) -> None:
         """Asks for what was to be asked beside a question that could not be asked."""

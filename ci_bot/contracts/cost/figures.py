@@ -9,9 +9,9 @@ from pydantic import Field
 
 from ci_bot.contracts.base import Bytes, Contract, Count, Line, Name, Seconds
 
-# Where a model's figure comes from, the best first: its own applies, what prod's runs of it have
-# left in Spark's event logs, the size of what it will read.
-CostLayer = Literal["ledger", "event_logs", "input_size"]
+# Where a model's figure comes from, the best first: the probe of this very plan, its own applies,
+# what prod's runs of it have left in Spark's event logs, the size of what it will read.
+CostLayer = Literal["probe", "ledger", "event_logs", "input_size"]
 
 
 # It is shown as it is, so it is nothing but three letters (ISO 4217).

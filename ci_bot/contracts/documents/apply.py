@@ -24,7 +24,8 @@ from ci_bot.contracts.documents.plan import BackfillAction, Cost, Decision
 from ci_bot.contracts.documents.plan_identity import PlanDifference
 from ci_bot.contracts.documents.report import Risk
 
-ApplyResult = Literal["applied", "nothing_to_apply", "failed", "refused", "cancelled"]
+# `probed`: only the newest batch of models was built, and there is no environment yet.
+ApplyResult = Literal["applied", "probed", "nothing_to_apply", "failed", "refused", "cancelled"]
 Rate = float
 
 
@@ -172,6 +173,13 @@ class NotCleared(Contract):
     why: Line
 
 
+class NotProbed(Contract):
+    """A model that a plan builds, and that a probe of it does not."""
+
+    model: Name
+    why: Line
+
+
 class ApplyVerdict(Contract):
     """The decision after an apply: the review's, with what the data says."""
 
@@ -203,10 +211,16 @@ class ApplyDocument(Contract):
         "was, or the apply never came to that.",
     )
     attempts: list[Attempt] = Field(default_factory=list)
-    estimate: Cost | None = None
+    estimate: Cost | None = Field(
+        default=None, description="Of what it has built; of a probe: of the whole plan."
+    )
     prod_estimate: Cost | None = Field(
         default=None,
-        description="What prod builds after the merge, where an apply was refused for its cost.",
+        description="What prod builds after the merge, where an apply was refused for its cost, "
+        "and where a plan was probed.",
+    )
+    not_probed: list[NotProbed] = Field(
+        default_factory=list, description="Of a probe: the other models, and why not these."
     )
     executor_hours: Seconds | None = Field(
         default=None, description="What building took: executors occupied while it built."
@@ -252,6 +266,14 @@ class EstimateDocument(Contract):
     def costs(self) -> list[Cost]:
         """Of the environment, and of prod where it is known."""
         return [self.cost, *([self.after_merge] if self.after_merge is not None else [])]
+
+
+def costs_of(document: ApplyDocument | EstimateDocument) -> list[Cost]:
+    """The estimates that a limit is held against: of the environment, and of prod if known."""
+    if isinstance(document, ApplyDocument):
+        known = (document.estimate, document.prod_estimate)
+        return [cost for cost in known if cost is not None]
+    return document.costs
 
 
 class Step(Contract):

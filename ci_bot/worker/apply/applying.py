@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,17 +26,16 @@ from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.proof import Proof
 from ci_bot.worker.apply.recorder import Recorder, recorder_of
 from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.compat import PartOfPlan
 from ci_bot.worker.cost.budget import over_budget
 from ci_bot.worker.cost.counters.meter import Meter
 from ci_bot.worker.cost.counters.spark_store import SparkStore
-from ci_bot.worker.cost.estimate import Known, builds_long, estimate
-from ci_bot.worker.cost.input_size.after_merge import cost_of_merge
-from ci_bot.worker.cost.input_size.layer import with_input_sizes
-from ci_bot.worker.cost.known import known_of
+from ci_bot.worker.cost.estimate import builds_long
+from ci_bot.worker.cost.input_size.estimator import Estimator
 from ci_bot.worker.plan import planning, requested
 from ci_bot.worker.plan.identity import identity_of
 from ci_bot.worker.plan.in_words import describe
-from ci_bot.worker.plan.planning import Planned, PlanRequest
+from ci_bot.worker.plan.planning import Missing, Planned, PlanRequest
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.directories import place_of
@@ -74,16 +73,15 @@ class ApplyPorts:
 
 
 @dataclass(frozen=True)
-class _Ready:
+class Ready:
     """What is to be done: `promoted` where everything is built, and was not looked at yet.
 
-    `known` is what the estimate was made from.
+    `missing` are the ranges of `work`, as they were before the plan's stages were looked at.
     """
 
     planned: Planned
     work: list[Backfill]
-    known: Known
-    estimate: Cost
+    missing: Missing
     promoted: bool
 
 
@@ -98,6 +96,11 @@ def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
             holds the environment.
         SQLMeshError: the project does not load.
     """
+    return run(request, ports, Run)
+
+
+def run(request: ApplyRequest, ports: ApplyPorts, kind: type[Run]) -> ApplyDocument:
+    """See `apply`. Args: kind: what is made of the plan once it is the reviewed one."""
     started = ports.clock.now()
     opened = opening.open_project(
         place_of(request, request.projects),
@@ -107,12 +110,12 @@ def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
         on_spark_start=ports.on_spark_start,
     )
     try:
-        return _Run(request, ports, opened, started).execute()
+        return kind(request, ports, opened, started).execute()
     finally:
         _quietly("closing the state", opened.close)
 
 
-class _Run:
+class Run:
     """One apply, from the re-plan to the evidence."""
 
     def __init__(
@@ -143,6 +146,14 @@ class _Run:
             request.executor_hour_price,
         )
         self.hold = Hold(opened.context, request.environment, request.owner, stopped=ports.stop)
+        self.estimator = Estimator(
+            self.context,
+            self.costs,
+            self.names,
+            hour_price=request.executor_hour_price,
+            say=lambda message: ports.progress("estimate", message, None, None),
+            stop=self.hold.stop,
+        )
         self.record = Record(request, self.context, self.ledger, self.catalog, self.hold)
         self.attempts = Attempts(
             self.context,
@@ -208,7 +219,7 @@ class _Run:
             self.context, self.request.environment, pull_request=pull_request
         )
 
-    def _ready(self) -> ApplyDocument | _Ready:
+    def _ready(self) -> ApplyDocument | Ready:
         """The plan of now; a document where nothing is to be done."""
         self._check_ownership()
         self.ports.progress("plan", "planning again on the current commit", None, None)
@@ -220,18 +231,12 @@ class _Run:
         if refused is not None:
             return refused
         work = describe.work_left(planned, self.names)
+        missing = planned.lacks() if work else {}
         preconditions.check_work(self.context, planned, self.names)
         promoted = not work and preconditions.is_promoted(self.context, planned)
         if promoted and self._is_proven():
             return self.report.document("nothing_to_apply", reason_code="already_applied")
-        known = known_of(work, self.costs, self.context, self.names)
-        return _Ready(
-            planned,
-            work,
-            known,
-            estimate(work, known, hour_price=self.request.executor_hour_price),
-            promoted,
-        )
+        return Ready(planned, work, missing, promoted)
 
     def _check_ownership(self) -> None:
         # In this order: see `ownership.refusal`.
@@ -295,14 +300,14 @@ class _Run:
         preconditions.check_work(self.context, planned, self.names)
         return planned
 
-    def _build(self, ready: _Ready) -> ApplyDocument:
+    def _build(self, ready: Ready) -> ApplyDocument:
         planned = ready.planned
         recorder = recorder_of(ready.work, self.names, self._built)
         if not builds_long(self.costs):
             self.ports.brief()
         with self.ports.clock.phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
-            expected = self._expected(ready)
+            expected = self._expected(planned, ready.work, ready.missing)
             limit, after_merge = self.request.max_executor_hours, self._after_merge(ready)
             refused = over_budget(
                 expected, limit, self.request.environment, after_merge=after_merge
@@ -310,6 +315,11 @@ class _Run:
             if refused is not None:
                 return self.report.refused(refused, estimate=expected, prod_estimate=after_merge)
             self.record.begin(planned, self.report.plan_id)
+        self._begin(planned, recorder, expected)
+        return self._told(lambda: self._build_and_prove(ready, recorder))
+
+    def _begin(self, planned: Planned, recorder: Recorder, expected: Cost) -> None:
+        """From now on something is written: every end has something to tell, and to count."""
         self.report.begin(planned, recorder, expected)
         self.versions = {
             self.names.of(snapshot.name): str(snapshot.version)
@@ -318,18 +328,12 @@ class _Run:
         }
         self.ports.last_words(self.report.stopped)
         self.ports.at_the_end(lambda: self._count("cancelled"))
+
+    def _told(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
+        """What is built is there, whatever goes wrong, and has to be told."""
         try:
-            failure = None if ready.promoted else self._attempt(planned, recorder)
-            if failure is not None:
-                self.record.end("failed")
-                stopped = failure.reason_code in ("cancelled", "stop_requested")
-                self._count("cancelled" if stopped else "failed")
-                return self._unfinished(failure)
-            failure = self.proof.collect(planned, self.attempts.made)
-            self._count("applied")
-            return self._unfinished(failure) if failure else self.report.applied()
+            return work()
         except Exception as error:
-            # What is built is there, whatever went wrong, and has to be told.
             if not isinstance(error, BotError):
                 sys.excepthook(type(error), error, error.__traceback__)
             if not self.report.promoted:
@@ -337,47 +341,54 @@ class _Run:
             self._count("failed")
             return self._unfinished(self._failure(error))
 
-    def _expected(self, ready: _Ready) -> Cost:
+    def _build_and_prove(self, ready: Ready, recorder: Recorder) -> ApplyDocument:
+        if not ready.promoted:
+            ended = self._attempt(ready.planned, recorder)
+            if ended is not None:
+                return ended
+        failure = self.proof.collect(ready.planned, self.attempts.made)
+        self._count("applied")
+        return self._unfinished(failure) if failure else self.report.applied()
+
+    def _expected(
+        self,
+        planned: Planned,
+        work: Sequence[Backfill],
+        missing: Missing,
+        estimator: Estimator | None = None,
+    ) -> Cost:
         """The estimate, with what can be said now that Spark is awake. Writes nothing."""
+        estimator = estimator or self.estimator
         try:
-            return with_input_sizes(
-                ready.estimate,
-                ready.work,
-                ready.known,
-                ready.planned,
-                context=self.context,
-                ledger=self.costs,
-                names=self.names,
-                hour_price=self.request.executor_hour_price,
-                say=lambda message: self.ports.progress("estimate", message, None, None),
-                stop=self.hold.stop,
-            )
+            return estimator.of(planned, work, missing)
         except Exception as error:
             # What is not known already stays unknown; that is no reason not to build.
             print(f"Sizes of inputs: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
-            return ready.estimate
+            return estimator.by_runs(work)
 
-    def _after_merge(self, ready: _Ready) -> Cost | None:
+    def _after_merge(self, ready: Ready) -> Cost | None:
         """What prod will build. Without a limit, or where nothing is to be built, nobody asks."""
         if self.request.max_executor_hours is None or not ready.work:
             return None
-        return cost_of_merge(
-            ready.planned,
-            context=self.context,
-            ledger=self.costs,
-            names=self.names,
-            hour_price=self.request.executor_hour_price,
-            say=lambda message: self.ports.progress("estimate", message, None, None),
-            stop=self.hold.stop,
-        )
+        return self.estimator.of_merge(ready.planned)
 
-    def _attempt(self, planned: Planned, recorder: Recorder) -> Failure | None:
-        self._progress("apply", f"building {self.request.environment}", None, None)
+    def _attempt(
+        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None = None
+    ) -> ApplyDocument | None:
+        """Builds the plan, or a part of it; the document where that failed."""
+        what = "building" if part is None else "probing"
+        self._progress("apply", f"{what} {self.request.environment}", None, None)
         self.meter.start()
         try:
-            return self.attempts.build(planned, recorder)
+            failure = self.attempts.build(planned, recorder, part)
         finally:
             self.meter.finish()
+        if failure is None:
+            return None
+        self.record.end("failed")
+        stopped = failure.reason_code in ("cancelled", "stop_requested")
+        self._count("cancelled" if stopped else "failed")
+        return self._unfinished(failure)
 
     def _around_batch(
         self, snapshot: Snapshot, span: tuple[int, int]

@@ -16,7 +16,8 @@ from ci_bot.errors import Refused
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
 from ci_bot.worker.apply.recorder import Recorder
-from ci_bot.worker.compat import AroundBatch
+from ci_bot.worker.compat import AroundBatch, PartOfPlan
+from ci_bot.worker.plan.evaluatable import evaluatable
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
@@ -87,14 +88,16 @@ class Attempts:
         self._around_batch = around_batch
         self.made: list[Attempt] = []
 
-    def build(self, planned: Planned, recorder: Recorder) -> Failure | None:
-        """Builds the plan; gives why it could not be built, None where it is."""
+    def build(
+        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None = None
+    ) -> Failure | None:
+        """Builds the plan, or a part of it; gives why it could not be built, None where it is."""
         current = planned
         for number in range(1, MAX_ATTEMPTS + 1):
             begun = self._clock.now()
             try:
                 with self._clock.phase("apply"):
-                    self._evaluate(current, recorder, alone=number > 1)
+                    self._evaluate(current, recorder, part, alone=number > 1)
             except Exception as error:
                 if self._hold.stop() or isinstance(error, LeaseLostError):
                     return self._hold.failure()
@@ -142,7 +145,9 @@ class Attempts:
             }
         )
 
-    def _evaluate(self, planned: Planned, recorder: Recorder, *, alone: bool) -> None:
+    def _evaluate(
+        self, planned: Planned, recorder: Recorder, part: PartOfPlan | None, *, alone: bool
+    ) -> None:
         """Runs the plan's stages.
 
         Args:
@@ -158,8 +163,10 @@ class Attempts:
             max_workers=1 if alone else None,
             promotion=self._hold.promotion,
             around_batch=self._around_batch,
+            part=part,
         )
-        evaluator.evaluate(planned.plan.to_evaluatable(), circuit_breaker=self._hold.stop)
+        plan = evaluatable(planned.plan, self._context.state_reader)
+        evaluator.evaluate(plan, circuit_breaker=self._hold.stop)
 
     def _since(self, begun: float) -> float:
         return round(self._clock.now() - begun, 3)

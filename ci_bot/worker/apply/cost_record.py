@@ -20,7 +20,10 @@ from ci_bot.worker.words.problems import sentence
 
 
 class CostRecord:
-    """Writes it once. An apply without it is as good, so nothing here raises."""
+    """Writes it once. An apply without it is as good, so nothing here raises.
+
+    `rows` is what was written of each model, or was to be.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class CostRecord:
         self._hour_price = hour_price
         self._lock = threading.Lock()
         self._written = False
+        self.rows: list[RunRow] = []
 
     def write(
         self,
@@ -92,7 +96,7 @@ class CostRecord:
         now = times.now_milliseconds()
         at, oldest = times.iso(now), times.iso(now - KEEP_DAYS * 86_400_000)
         known = {model.model: model for model in models if model.model in versions}
-        rows = (
+        self.rows = rows = (
             self._counted(known, versions, outcome, at)
             if cost.source == "counters"
             else _by_the_clock(known, versions, self._environment, cost, outcome, at)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from typing import Any
+
+from sqlmesh.core.snapshot import Snapshot, SnapshotId
 
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.worker.plan.planning import Planned
@@ -35,16 +38,26 @@ class Record:
         self._catalog = catalog
         self._hold = hold
 
-    def begin(self, planned: Planned, plan_id: str | None) -> None:
+    def begin(
+        self,
+        planned: Planned,
+        plan_id: str | None,
+        made: Collection[SnapshotId] | None = None,
+    ) -> None:
         """Everything that the apply is about to make, before its first write.
+
+        Args:
+            made: Only of these snapshots anything is made, and no view; None: all of the plan.
+                What is not made now may be somebody else's by the time that we do.
 
         Raises:
             LeaseLostError: the environment is another run's by now; nothing was written.
         """
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
-        tables = objects.physical_tables(planned.changed, planned.deployable, default_catalog)
-        views = objects.views_of(self._context, environment)
+        changed = [s for s in planned.changed if made is None or s.snapshot_id in made]
+        tables = objects.physical_tables(changed, planned.deployable, default_catalog)
+        views = objects.views_of(self._context, environment) if made is None else {}
         self._ledger.prepare()
         before = self._ledger.get(self._ask.environment)
         found = ledger_objects(views.values(), tables, self._catalog)
@@ -64,7 +77,7 @@ class Record:
                     gateway=self._context.selected_gateway,
                     catalog=default_catalog,
                     suffix_target=str(environment.naming_info.suffix_target.value),
-                    snapshots=_snapshots(planned, before),
+                    snapshots=_snapshots(planned, changed, before, whole=made is None),
                     objects=found,
                     created_at=before.created_at if before else now,
                     updated_at=now,
@@ -87,12 +100,19 @@ class Record:
             print(f"The ledger was not told of `{phase}`: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
 
 
-def _snapshots(planned: Planned, before: LedgerRow | None) -> list[LedgerSnapshot]:
-    """The plan's snapshots, then those that only an earlier plan of this environment made."""
+def _snapshots(
+    planned: Planned, changed: Sequence[Snapshot], before: LedgerRow | None, *, whole: bool
+) -> list[LedgerSnapshot]:
+    """Those of the plan that are made now, then those that only an earlier plan of it made.
+
+    Args:
+        whole: The environment will consist of these; else it stays what it is, if there is one.
+    """
     new = {snapshot.snapshot_id for snapshot in planned.plan.new_snapshots}
-    earlier = [item for item in (before.snapshots if before else []) if item.ours]
-    ours = {(item.name, item.identifier) for item in earlier}
-    now = {(snapshot.name, snapshot.identifier) for snapshot in planned.changed}
+    known = before.snapshots if before else []
+    earlier = [item for item in known if item.ours or not whole]
+    ours = {(item.name, item.identifier) for item in earlier if item.ours}
+    now = {(snapshot.name, snapshot.identifier) for snapshot in changed}
     return [
         LedgerSnapshot(
             name=snapshot.name,
@@ -101,7 +121,7 @@ def _snapshots(planned: Planned, before: LedgerRow | None) -> list[LedgerSnapsho
             dev_version=snapshot.dev_version,
             ours=snapshot.snapshot_id in new or (snapshot.name, snapshot.identifier) in ours,
         )
-        for snapshot in planned.changed
+        for snapshot in changed
         if snapshot.is_model and snapshot.version
     ] + [item for item in earlier if (item.name, item.identifier) not in now]
 

@@ -6,6 +6,8 @@ against the installed version, so that an upgrade that moves an internal fails t
 
 from __future__ import annotations
 
+from ci_bot.worker.compat.base_cache.known_files import known_loaded
+from ci_bot.worker.compat.base_cache.noting import Noted, known_files_of, noted
 from ci_bot.worker.compat.configuration import (
     analytics_off,
     default_catalog,
@@ -25,6 +27,16 @@ from ci_bot.worker.compat.engine import (
     rendered_statement,
     table_clauses,
 )
+from ci_bot.worker.compat.evaluator import (
+    AroundBatch,
+    AuditListener,
+    AuditOutcome,
+    AuditQuestion,
+    LeasedPlanEvaluator,
+    PartOfPlan,
+    RecordingScheduler,
+    plan_evaluator,
+)
 from ci_bot.worker.compat.loading import (
     ignore_files,
     load_error,
@@ -34,12 +46,6 @@ from ci_bot.worker.compat.loading import (
 )
 from ci_bot.worker.compat.macros import judge_macro_code
 from ci_bot.worker.compat.planner import (
-    AroundBatch,
-    AuditListener,
-    AuditOutcome,
-    AuditQuestion,
-    LeasedPlanEvaluator,
-    RecordingScheduler,
     RefusedChange,
     expand_selection,
     first_restatements,
@@ -48,7 +54,6 @@ from ci_bot.worker.compat.planner import (
     note_refused_changes,
     parse_selection,
     plan_builder,
-    plan_evaluator,
     plan_models_to_backfill,
     previews_forward_only,
     prod_interval_ends,
@@ -67,7 +72,9 @@ from ci_bot.worker.compat.spark import (
     executor_count,
     has_lazy_spark,
     make_spark_lazy,
+    runs_a_job,
     set_known_catalog,
+    spark_settings,
 )
 from ci_bot.worker.compat.states import (
     StoredSnapshot,
@@ -99,6 +106,8 @@ __all__ = [
     "LazySparkConnectionConfig",
     "LeasedPlanEvaluator",
     "ListingSparkAdapter",
+    "Noted",
+    "PartOfPlan",
     "RecordingScheduler",
     "RefusedChange",
     "StoredSnapshot",
@@ -126,6 +135,8 @@ __all__ = [
     "judge_macro_code",
     "keep_model_caps",
     "known_bot_settings",
+    "known_files_of",
+    "known_loaded",
     "load_error",
     "loaded_tests",
     "lock_environments",
@@ -135,6 +146,7 @@ __all__ = [
     "needs_format",
     "new_state_sync",
     "note_refused_changes",
+    "noted",
     "open_duckdb_read_only",
     "parse_selection",
     "plan_builder",
@@ -149,11 +161,13 @@ __all__ = [
     "registries_kept",
     "rendered_environment_statements",
     "rendered_statement",
+    "runs_a_job",
     "scan_packages_once",
     "select_by_changed_files",
     "selector_of",
     "set_known_catalog",
     "spare_the_cache",
+    "spark_settings",
     "state_adapter",
     "state_adapter_of",
     "state_connection",

@@ -1,33 +1,25 @@
-"""SQLMesh's planner and the evaluator of its plans."""
+"""SQLMesh's planner."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlmesh
-from sqlglot import exp
-from sqlmesh.core.console import Console
-from sqlmesh.core.constants import EPOCH
 from sqlmesh.core.context import Context
-from sqlmesh.core.macros import RuntimeStage
-from sqlmesh.core.plan import BuiltInPlanEvaluator, Plan, PlanBuilder
+from sqlmesh.core.plan import Plan, PlanBuilder
 from sqlmesh.core.plan.common import should_force_rebuild
-from sqlmesh.core.scheduler import Scheduler
 from sqlmesh.core.selector import parse
 from sqlmesh.core.snapshot import (
     Snapshot,
-    SnapshotEvaluator,
     SnapshotId,
 )
 from sqlmesh.utils import UniqueKeyDict
 from sqlmesh.utils.dag import DAG
-from sqlmesh.utils.date import make_exclusive, to_timestamp
-from sqlmesh.utils.errors import NodeAuditsErrors
+from sqlmesh.utils.date import make_exclusive
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.compat.shortcuts.stored_nodes import loaded_nodes
@@ -199,174 +191,3 @@ def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
     """The same plan, restricted to building data for `names`. Views are not restricted."""
     restricted: Plan = plan.model_copy(update={"models_to_backfill": names})
     return restricted
-
-
-@dataclass(frozen=True)
-class AuditQuestion:
-    """What an audit asked of a model's table over a range of time, to be put to another table.
-
-    (`SnapshotEvaluator._audit`)
-    """
-
-    snapshot: Snapshot
-    audit: Any
-    arguments: Mapping[str, Any]
-    start: int
-    end: int
-    execution_time: Any
-
-    def over(self, other: AuditQuestion | None) -> AuditQuestion:
-        """The same over both ranges, and what lies between them."""
-        if other is None:
-            return self
-        return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
-
-    def sql(self, adapter: Any, tables: Mapping[str, str]) -> str:
-        """A query of how many rows the audit finds, with these tables (quoted names, as SQL) in
-        the place of models (fully qualified names).
-
-        Raises:
-            KeyError: the audit's own model is none of them.
-            Exception: the audit's query cannot be rendered for that table.
-        """
-        query = self.snapshot.model.render_audit_query(
-            self.audit,
-            start=self.start,
-            end=self.end,
-            execution_time=self.execution_time,
-            engine_adapter=adapter,
-            runtime_stage=RuntimeStage.AUDITING,
-            table_mapping=dict(tables),
-            **{**self.arguments, "this_model": exp.to_table(tables[self.snapshot.name], "spark")},
-        )
-        counted = exp.select("COUNT(*)").from_(query.subquery("audit"))
-        return str(counted.sql(dialect=adapter.dialect, identify=True))
-
-
-@dataclass(frozen=True)
-class AuditOutcome:
-    """One audit of one batch; `failed_rows` is None where the audit was skipped."""
-
-    audit: str
-    blocking: bool
-    failed_rows: int | None
-    question: AuditQuestion | None = None
-
-
-AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
-# Entered around one batch, in the thread that computes it, with the range in milliseconds.
-AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
-
-
-class RecordingScheduler(Scheduler):
-    """SQLMesh's scheduler, which also hands on the result of every audit.
-
-    It has no notification targets: an apply to a PR environment must not ring the alarms that the
-    project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
-    """
-
-    def __init__(
-        self, *args: Any, on_audits: AuditListener, around_batch: AroundBatch, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._on_audits = on_audits
-        self._around_batch = around_batch
-
-    def evaluate(
-        self, snapshot: Snapshot, start: Any, end: Any, *args: Any, **kwargs: Any
-    ) -> list[Any]:
-        with self._around_batch(snapshot, (to_timestamp(start), to_timestamp(end))):
-            results: list[Any] = super().evaluate(snapshot, start, end, *args, **kwargs)
-        return results
-
-    def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
-        def question(result: Any) -> AuditQuestion | None:
-            if not snapshot.is_model:
-                return None
-            return AuditQuestion(
-                snapshot,
-                result.audit,
-                result.audit_args,
-                to_timestamp(kwargs.get("start") or EPOCH),
-                to_timestamp(kwargs.get("end") or EPOCH),
-                kwargs.get("execution_time"),
-            )
-
-        try:
-            results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
-        except NodeAuditsErrors as error:
-            failed = [AuditOutcome(item.audit_name, True, int(item.count)) for item in error.errors]
-            self._on_audits(snapshot, failed)
-            raise
-        self._on_audits(
-            snapshot,
-            [
-                AuditOutcome(
-                    result.audit.name,
-                    bool(result.blocking),
-                    None if result.skipped else int(result.count or 0),
-                    question(result),
-                )
-                for result in results
-            ],
-        )
-        return results
-
-
-class LeasedPlanEvaluator(BuiltInPlanEvaluator):
-    """SQLMesh's evaluator, which asks before it promotes: a circuit breaker is asked between
-    batches only. (`visit_environment_record_update_stage`, `visit_virtual_layer_update_stage`)
-    """
-
-    promotion: Callable[[], AbstractContextManager[None]] = nullcontext
-
-    def visit_environment_record_update_stage(self, stage: Any, plan: Any) -> None:
-        with self.promotion():
-            super().visit_environment_record_update_stage(stage, plan)
-
-    def visit_virtual_layer_update_stage(self, stage: Any, plan: Any) -> None:
-        with self.promotion():
-            # The views take their time on Spark; no transaction on the state waits for that.
-            pass
-        super().visit_virtual_layer_update_stage(stage, plan)
-
-
-def plan_evaluator(
-    context: Context,
-    console: Console,
-    on_audits: AuditListener,
-    *,
-    max_workers: int | None,
-    promotion: Callable[[], AbstractContextManager[None]],
-    around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
-) -> BuiltInPlanEvaluator:
-    """What executes a plan's stages, with our console and our scheduler.
-
-    Args:
-        max_workers: How many batches run at once; None takes the connection's setting.
-        promotion: Entered around the write that promotes the environment in the state, and once
-            more before its views are made. What it raises stops the plan.
-        around_batch: Entered around each batch.
-    """
-
-    def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
-        return RecordingScheduler(
-            snapshots,
-            evaluator,
-            context.state_sync,
-            default_catalog=context.default_catalog,
-            max_workers=max_workers or context.concurrent_tasks,
-            console=console,
-            on_audits=on_audits,
-            around_batch=around_batch,
-        )
-
-    evaluator = LeasedPlanEvaluator(
-        state_sync=context.state_sync,
-        snapshot_evaluator=context.snapshot_evaluator,
-        create_scheduler=scheduler,
-        default_catalog=context.default_catalog,
-        console=console,
-    )
-    evaluator.promotion = promotion
-    return evaluator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, AdapterSql, Catalog
-from ci_bot.worker.words.problems import spark_not_started
+from ci_bot.worker.words.problems import sentence, spark_not_started
 
 
 class ListingSparkAdapter(SparkEngineAdapter):
@@ -140,26 +141,47 @@ def configured_catalog(connection: SparkConnectionConfig) -> str:
     key = "spark.sql.defaultCatalog"
     if key in connection.config:
         return str(connection.config[key])
+    for path in _defaults_files(connection):
+        if found := _from_spark_defaults(path).get(key):
+            return found
+    return SESSION_CATALOG
+
+
+def spark_settings(context: Context) -> dict[str, str]:
+    """What the gateway's session is made with: its `config`, above what spark-defaults.conf says.
+
+    Of several files of that name Spark reads the first. (`SparkConnectionConfig.config`)
+    """
+    connection = context.config.get_connection(context.gateway)
+    if not isinstance(connection, SparkConnectionConfig):
+        return {}
+    defaults = next((path for path in _defaults_files(connection) if path.is_file()), None)
+    given = {str(key): _as_spark_reads(value) for key, value in connection.config.items()}
+    return {**(_from_spark_defaults(defaults) if defaults else {}), **given}
+
+
+def _as_spark_reads(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _defaults_files(connection: SparkConnectionConfig) -> list[Path]:
     directories = [
         connection.config_dir,
         os.environ.get("SPARK_CONF_DIR"),
         f"{home}/conf" if (home := os.environ.get("SPARK_HOME")) else None,
     ]
-    for directory in filter(None, directories):
-        found = _from_spark_defaults(Path(directory) / "spark-defaults.conf", key)
-        if found:
-            return found
-    return SESSION_CATALOG
+    return [Path(directory) / "spark-defaults.conf" for directory in directories if directory]
 
 
-def _from_spark_defaults(path: Path, key: str) -> str | None:
+def _from_spark_defaults(path: Path) -> dict[str, str]:
     if not path.is_file():
-        return None
+        return {}
+    found: dict[str, str] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         name, _, value = line.strip().replace("=", " ", 1).partition(" ")
-        if name == key and value.strip():
-            return value.strip()
-    return None
+        if value.strip() and not name.startswith("#"):
+            found.setdefault(name, value.strip())
+    return found
 
 
 def set_known_catalog(configs: dict[Path, Config], catalog: str) -> None:
@@ -178,6 +200,37 @@ def has_lazy_spark(configs: dict[Path, Config]) -> bool:
         for config in configs.values()
         for gateway in config.gateways.values()
     )
+
+
+def runs_a_job(context: Context, seconds: float) -> str | None:
+    """Why no executor did a tiny job in that time; None where one did.
+
+    In a group of its own, which is cancelled at the end of the time: Spark itself waits for ever.
+    (`SparkContext.setJobGroup`)
+    """
+    adapter: Any = context.engine_adapter
+    spark = adapter.spark
+    group = "ci-bot-doctor"
+    spark.sparkContext.setJobGroup(group, "whether an executor answers", True)
+    too_late = threading.Event()
+
+    def cancel() -> None:
+        too_late.set()
+        spark.sparkContext.cancelJobGroup(group)
+
+    timer = threading.Timer(seconds, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        spark.range(1).count()
+    except Exception as error:
+        if not too_late.is_set():
+            raise
+        return sentence(error).splitlines()[0]
+    finally:
+        timer.cancel()
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    return None
 
 
 def executor_count(context: Context) -> int:

@@ -12,6 +12,7 @@ from ci_bot.errors import EXIT_REFUSED
 
 _DEAREST = 3
 _FROM: Mapping[CostLayer, str] = {
+    "probe": "its newest batch",
     "ledger": "its own applies",
     "event_logs": "prod's runs",
     "input_size": "the size of its input",
@@ -19,7 +20,12 @@ _FROM: Mapping[CostLayer, str] = {
 
 
 def over_budget(
-    cost: Cost, hours: float | None, environment: str, *, after_merge: Cost | None = None
+    cost: Cost,
+    hours: float | None,
+    environment: str,
+    *,
+    after_merge: Cost | None = None,
+    what: str = "Building",
 ) -> Failure | None:
     """The failure of an estimate above the limit; None where it holds, as far as anybody knows.
 
@@ -27,11 +33,12 @@ def over_budget(
         cost: Of building the environment.
         hours: The most executor-hours that building either may take; None: no limit.
         after_merge: Of what prod builds after the merge; None: not known.
+        what: is done to the environment, as the begin of a sentence.
     """
     here, there = cost.hours_above(hours), after_merge.hours_above(hours) if after_merge else None
     if hours is None or (here is None and there is None):
         return None
-    figures = [f"Building {environment} would take {_about(cost)}"]
+    figures = [f"{what} {environment} would take {_about(cost)}"]
     if after_merge is not None:
         figures.append(f"what prod builds after the merge {_about(after_merge)}")
     dearer = after_merge if after_merge is not None and (there or 0.0) > (here or 0.0) else cost

@@ -28,6 +28,7 @@ _LONG_SECONDS = 60.0
 _RECENT_ROWS = 200
 
 _SAYS: dict[CostLayer, str] = {
+    "probe": "their newest batch, built just now",
     "ledger": "their own applies",
     "event_logs": "prod's runs in Spark's event logs",
 }

@@ -24,6 +24,9 @@ HELLO, FILE, ENDING, PROGRAM = b"h", b"f", b"e", b"p"
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
 # What starts an interpreter of its own, without the hook and without an event that says so.
 _STARTERS = ("popen_spawn_posix.py", "popen_forkserver.py", "popen_loky_posix.py")
+# Modules that make interpreters within this process. Python 3.13 has no event of the making itself
+# that a hook in Python hears.
+_INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 _own = threading.local()
 _told: set[str] = set()
 
@@ -67,10 +70,15 @@ def install(descriptor: int, roots: Sequence[str]) -> None:
         if source is not None and source.endswith(_STARTERS):
             _write(descriptor, PROGRAM, "multiprocessing")
 
+    def imported(arguments: tuple[Any, ...]) -> None:
+        tell(arguments[1])
+        if arguments[0] in _INTERPRETERS:
+            _write(descriptor, PROGRAM, "interpreter")
+
     watched: dict[str, Callable[[tuple[Any, ...]], None]] = {
         "open": lambda arguments: tell(arguments[0]),
         "exec": executed,
-        "import": lambda arguments: tell(arguments[1]),
+        "import": imported,
         "ctypes.dlopen": lambda arguments: tell(arguments[0]),
         "sqlite3.load_extension": lambda arguments: tell(arguments[1]),
         "cpython.PyInterpreterState_New": lambda _: _write(descriptor, PROGRAM, "interpreter"),

@@ -18,7 +18,9 @@ from ci_bot.worker.records.ledger_schema import (
     LedgerTables,
 )
 
-Outcome = Literal["applied", "failed", "cancelled"]
+# `probed`: only the newest batch of models was built, on purpose. That tells of these models as any
+# run of them does, and nothing of how good the estimate of an apply was.
+Outcome = Literal["applied", "probed", "failed", "cancelled"]
 
 
 class RunRow(Contract):
@@ -48,7 +50,7 @@ class RunRow(Contract):
 
 
 class ApplyRow(Contract):
-    """One apply: what was expected of it, and what it has cost, in executor-hours.
+    """One apply, or a probe: what was expected of it, and what it has cost, in executor-hours.
 
     `expected_hours` is null where a model was unknown: of a part nobody can say how good it was.
     """

@@ -22,6 +22,7 @@ LedgerPhase = Literal[
     "applying",
     "promoted",  # built and promoted; views or data have not been looked at, or not to the end
     "applied",  # and its evidence was finished
+    "probed",  # batches of its models are built, no view, and there may be no environment
     "failed",
     "cleaning",
     "leftover",

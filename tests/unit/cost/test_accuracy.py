@@ -23,6 +23,7 @@ def test_accuracy__is_not_told_of_fewer_than_five() -> None:
 
 def test_accuracy__leaves_out_what_was_not_whole() -> None:
     useless = [row(None, 1.0), row(1.0, 0.4, "failed"), row(1.0, 0.4, "cancelled"), row(1.0, 0.0)]
+    useless += [row(1.0, 0.4, "probed")] * 5
     assert accuracy([row(1.0, 1.0)] * 4 + useless) is None
 
 

@@ -45,6 +45,10 @@ class Objects:
         with self.contents(at_most=at_most) as read:
             return read(words[2])
 
+    def holds(self, commit: str, path: str) -> bool:
+        """Whether a commit has anything under this path; the path is that of `file`."""
+        return bool(self._program.borrow(["ls-tree", "-z", object_id(commit), "--", path]))
+
     def sizes(self, blobs: Iterable[str]) -> dict[str, int]:
         """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
         feed = "".join(f"{object_id(blob)}\n" for blob in dict.fromkeys(blobs)).encode("ascii")

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base_cache.known import BaseCache, KnownFile
 from ci_bot.contracts.base_tests import BaseTests
 from ci_bot.contracts.cost.learned import LearnDocument
 from ci_bot.contracts.documents.apply import ApplyDocument, EstimateDocument
@@ -51,6 +52,7 @@ _WITHOUT_FAILURE = (
     | EstimateDocument
     | DoctorDocument
     | LearnDocument
+    | BaseCache
 )
 
 # Memory, not meaning: a list of a million empty records is small as text and huge as objects.
@@ -159,7 +161,9 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
         if request.baseline == "base-branch" and answer.baseline != "base-branch":
             raise AnswerRefusedError("it compares with another baseline")
     if isinstance(answer, ApplyDocument) and isinstance(request, ApplyRequest):
-        done = answer.result in ("applied", "nothing_to_apply")
+        if answer.result == ("applied" if request.probe else "probed"):
+            raise AnswerRefusedError(f"it says {answer.result}, which was not asked for")
+        done = answer.result in ("applied", "probed", "nothing_to_apply")
         if done and request.plan_id and not _is_of(answer, request.plan_id):
             raise AnswerRefusedError("it is about another plan")
     if answer.failure is not None:
@@ -211,6 +215,8 @@ _FIELDS = frozenset(
         SweepDocument,
         DoctorDocument,
         LearnDocument,
+        BaseCache,
+        KnownFile,
         FailedAnswer,
         Failure,
     )
@@ -226,6 +232,7 @@ _FIELDS = frozenset(
     "sweep",
     "doctor",
     "learn",
+    "remember",
     "failure",
 }
 

@@ -11,9 +11,7 @@ from ci_bot.contracts.messages import EstimateRequest
 from ci_bot.errors import BadInput, Refused
 from ci_bot.worker import compat
 from ci_bot.worker.cost.estimate import estimate
-from ci_bot.worker.cost.input_size.after_merge import cost_of_merge
-from ci_bot.worker.cost.input_size.layer import with_input_sizes
-from ci_bot.worker.cost.known import known_of
+from ci_bot.worker.cost.input_size.estimator import Estimator
 from ci_bot.worker.plan import planning, requested
 from ci_bot.worker.plan.identity import identity_of
 from ci_bot.worker.plan.in_words import describe
@@ -68,7 +66,7 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
 def _estimated(
     request: EstimateRequest, ports: EstimatePorts, opened: OpenProject, started: float
 ) -> EstimateDocument:
-    context, price = opened.context, request.executor_hour_price
+    context = opened.context
     names = Names(context.default_catalog, context.default_dialect)
     options = requested.options_of(context, request, plan_settings(context.configs))
     ports.progress("plan", f"planning {len(context.models)} models against prod")
@@ -92,30 +90,18 @@ def _estimated(
             repository=Path(request.workplace.repository),
         )
         plan_id = identity.plan_id()
-        work, ledger = describe.work_left(planned, names), CostLedger(compat.state_adapter(context))
-        known = known_of(work, ledger, context, names)
+        estimator = Estimator(
+            context,
+            CostLedger(compat.state_adapter(context)),
+            names,
+            hour_price=request.executor_hour_price,
+            say=lambda message: ports.progress("estimate", message),
+            stop=ports.stop,
+        )
         with ports.clock.phase("estimate"):
-            cost = with_input_sizes(
-                estimate(work, known, hour_price=price),
-                work,
-                known,
-                planned,
-                context=context,
-                ledger=ledger,
-                names=names,
-                hour_price=price,
-                say=lambda message: ports.progress("estimate", message),
-                stop=ports.stop,
-            )
-            after_merge = cost_of_merge(
-                planned,
-                context=context,
-                ledger=ledger,
-                names=names,
-                hour_price=price,
-                say=lambda message: ports.progress("estimate", f"for prod: {message}"),
-                stop=ports.stop,
-            )
+            cost = estimator.of(planned, describe.work_left(planned, names))
+            ports.progress("estimate", "the same for prod, after the merge")
+            after_merge = estimator.of_merge(planned)
     return EstimateDocument(
         environment=request.environment,
         plan_id=plan_id,

@@ -1,0 +1,282 @@
+"""SQLMesh's evaluator of plans and its scheduler: what is heard of them, and a part of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+from sqlmesh.core.console import Console
+from sqlmesh.core.constants import EPOCH
+from sqlmesh.core.context import Context
+from sqlmesh.core.macros import RuntimeStage
+from sqlmesh.core.plan import BuiltInPlanEvaluator
+from sqlmesh.core.plan.stages import (
+    BackfillStage,
+    CreateSnapshotRecordsStage,
+    PhysicalLayerSchemaCreationStage,
+)
+from sqlmesh.core.scheduler import Scheduler
+from sqlmesh.core.snapshot import Snapshot, SnapshotEvaluator, SnapshotId
+from sqlmesh.utils.date import to_timestamp
+from sqlmesh.utils.errors import NodeAuditsErrors
+
+
+@dataclass(frozen=True)
+class AuditQuestion:
+    """What an audit asked of a model's table over a range of time, to be put to another table.
+
+    (`SnapshotEvaluator._audit`)
+    """
+
+    snapshot: Snapshot
+    audit: Any
+    arguments: Mapping[str, Any]
+    start: int
+    end: int
+    execution_time: Any
+
+    def over(self, other: AuditQuestion | None) -> AuditQuestion:
+        """The same over both ranges, and what lies between them."""
+        if other is None:
+            return self
+        return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
+
+    def sql(self, adapter: Any, tables: Mapping[str, str]) -> str:
+        """A query of how many rows the audit finds, with these tables (quoted names, as SQL) in
+        the place of models (fully qualified names).
+
+        Raises:
+            KeyError: the audit's own model is none of them.
+            Exception: the audit's query cannot be rendered for that table.
+        """
+        query = self.snapshot.model.render_audit_query(
+            self.audit,
+            start=self.start,
+            end=self.end,
+            execution_time=self.execution_time,
+            engine_adapter=adapter,
+            runtime_stage=RuntimeStage.AUDITING,
+            table_mapping=dict(tables),
+            **{**self.arguments, "this_model": exp.to_table(tables[self.snapshot.name], "spark")},
+        )
+        counted = exp.select("COUNT(*)").from_(query.subquery("audit"))
+        return str(counted.sql(dialect=adapter.dialect, identify=True))
+
+
+@dataclass(frozen=True)
+class AuditOutcome:
+    """One audit of one batch; `failed_rows` is None where the audit was skipped."""
+
+    audit: str
+    blocking: bool
+    failed_rows: int | None
+    question: AuditQuestion | None = None
+
+
+AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
+# Entered around one batch, in the thread that computes it, with the range in milliseconds.
+AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
+
+
+class RecordingScheduler(Scheduler):
+    """SQLMesh's scheduler, which also hands on the result of every audit.
+
+    It has no notification targets: an apply to a PR environment must not ring the alarms that the
+    project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
+    """
+
+    def __init__(
+        self, *args: Any, on_audits: AuditListener, around_batch: AroundBatch, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._on_audits = on_audits
+        self._around_batch = around_batch
+
+    def evaluate(
+        self, snapshot: Snapshot, start: Any, end: Any, *args: Any, **kwargs: Any
+    ) -> list[Any]:
+        with self._around_batch(snapshot, (to_timestamp(start), to_timestamp(end))):
+            results: list[Any] = super().evaluate(snapshot, start, end, *args, **kwargs)
+        return results
+
+    def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
+        def question(result: Any) -> AuditQuestion | None:
+            if not snapshot.is_model:
+                return None
+            return AuditQuestion(
+                snapshot,
+                result.audit,
+                result.audit_args,
+                to_timestamp(kwargs.get("start") or EPOCH),
+                to_timestamp(kwargs.get("end") or EPOCH),
+                kwargs.get("execution_time"),
+            )
+
+        try:
+            results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
+        except NodeAuditsErrors as error:
+            failed = [AuditOutcome(item.audit_name, True, int(item.count)) for item in error.errors]
+            self._on_audits(snapshot, failed)
+            raise
+        self._on_audits(
+            snapshot,
+            [
+                AuditOutcome(
+                    result.audit.name,
+                    bool(result.blocking),
+                    None if result.skipped else int(result.count or 0),
+                    question(result),
+                )
+                for result in results
+            ],
+        )
+        return results
+
+
+class LeasedPlanEvaluator(BuiltInPlanEvaluator):
+    """SQLMesh's evaluator, which asks before it promotes: a circuit breaker is asked between
+    batches only. (`visit_environment_record_update_stage`, `visit_virtual_layer_update_stage`)
+    What is recorded already is not recorded again. (`visit_create_snapshot_records_stage`)
+    """
+
+    promotion: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def visit_create_snapshot_records_stage(
+        self, stage: CreateSnapshotRecordsStage, plan: Any
+    ) -> None:
+        known = self.state_sync.snapshots_exist(each.snapshot_id for each in stage.snapshots)
+        new = [each for each in stage.snapshots if each.snapshot_id not in known]
+        if new:
+            super().visit_create_snapshot_records_stage(replace(stage, snapshots=new), plan)
+
+    def visit_environment_record_update_stage(self, stage: Any, plan: Any) -> None:
+        with self.promotion():
+            super().visit_environment_record_update_stage(stage, plan)
+
+    def visit_virtual_layer_update_stage(self, stage: Any, plan: Any) -> None:
+        with self.promotion():
+            # The views take their time on Spark; no transaction on the state waits for that.
+            pass
+        super().visit_virtual_layer_update_stage(stage, plan)
+
+
+@dataclass(frozen=True)
+class PartOfPlan:
+    """What a probe builds of a plan: a range of each of these snapshots, and views below them."""
+
+    batches: Mapping[SnapshotId, tuple[int, int]]
+    views: Collection[SnapshotId]
+
+    def __contains__(self, snapshot: Snapshot) -> bool:
+        return snapshot.snapshot_id in self.batches or snapshot.snapshot_id in self.views
+
+    def of(self, stage: BackfillStage) -> BackfillStage:
+        """The stage with nothing but that, and of that nothing which is there by now."""
+        wanted: dict[Snapshot, list[tuple[int, int]]] = {}
+        for snapshot, missing in stage.snapshot_to_intervals.items():
+            if snapshot.snapshot_id in self.views:
+                wanted[snapshot] = list(missing)
+            elif snapshot.snapshot_id in self.batches:
+                low, high = self.batches[snapshot.snapshot_id]
+                cut = [(max(low, start), min(high, end)) for start, end in missing]
+                if left := [(start, end) for start, end in cut if start < end]:
+                    wanted[snapshot] = left
+        return replace(
+            stage,
+            snapshot_to_intervals=wanted,
+            selected_snapshot_ids={snapshot.snapshot_id for snapshot in wanted},
+        )
+
+
+class ProbingPlanEvaluator(LeasedPlanEvaluator):
+    """SQLMesh's evaluator for a part of a plan: what it builds is recorded and built, no more.
+
+    A snapshot that is not built stays new to the state: for those SQLMesh computes previews, and
+    runs changed audits on the data that is there, and would not once they are recorded.
+
+    Statements before everything are run, because models may rest on what they set up, and in a
+    first apply they run where no view of the environment is there yet, too. What is left out: the
+    environment's record and its views, because half a plan is no environment; statements after
+    everything, which may rest on these; audits of what was built before, which tell nothing of
+    costs. The apply that follows does all of it. (`BuiltInPlanEvaluator`)
+    """
+
+    part = PartOfPlan({}, ())
+
+    def visit_create_snapshot_records_stage(
+        self, stage: CreateSnapshotRecordsStage, plan: Any
+    ) -> None:
+        super().visit_create_snapshot_records_stage(self._narrowed(stage), plan)
+
+    def visit_physical_layer_schema_creation_stage(
+        self, stage: PhysicalLayerSchemaCreationStage, plan: Any
+    ) -> None:
+        super().visit_physical_layer_schema_creation_stage(self._narrowed(stage), plan)
+
+    def visit_backfill_stage(self, stage: BackfillStage, plan: Any) -> None:
+        super().visit_backfill_stage(self.part.of(stage), plan)
+
+    def _narrowed(self, stage: Any) -> Any:
+        return replace(stage, snapshots=[each for each in stage.snapshots if each in self.part])
+
+    def _leave_out(self, stage: Any, plan: Any) -> None:
+        pass
+
+    visit_physical_layer_update_stage = _leave_out
+    visit_audit_only_run_stage = _leave_out
+    visit_restatement_stage = _leave_out
+    visit_environment_record_update_stage = _leave_out
+    visit_migrate_schemas_stage = _leave_out
+    visit_unpause_stage = _leave_out
+    visit_virtual_layer_update_stage = _leave_out
+    visit_finalize_environment_stage = _leave_out
+    visit_after_all_stage = _leave_out
+
+
+def plan_evaluator(
+    context: Context,
+    console: Console,
+    on_audits: AuditListener,
+    *,
+    max_workers: int | None,
+    promotion: Callable[[], AbstractContextManager[None]],
+    around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
+    part: PartOfPlan | None = None,
+) -> BuiltInPlanEvaluator:
+    """What executes a plan's stages, with our console and our scheduler.
+
+    Args:
+        max_workers: How many batches run at once; None takes the connection's setting.
+        promotion: Entered around the write that promotes the environment in the state, and once
+            more before its views are made. What it raises stops the plan.
+        around_batch: Entered around each batch.
+        part: What to build; None: all of it, and the environment.
+    """
+
+    def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
+        return RecordingScheduler(
+            snapshots,
+            evaluator,
+            context.state_sync,
+            default_catalog=context.default_catalog,
+            max_workers=max_workers or context.concurrent_tasks,
+            console=console,
+            on_audits=on_audits,
+            around_batch=around_batch,
+        )
+
+    kind = LeasedPlanEvaluator if part is None else ProbingPlanEvaluator
+    evaluator = kind(
+        state_sync=context.state_sync,
+        snapshot_evaluator=context.snapshot_evaluator,
+        create_scheduler=scheduler,
+        default_catalog=context.default_catalog,
+        console=console,
+    )
+    evaluator.promotion = promotion
+    if isinstance(evaluator, ProbingPlanEvaluator) and part is not None:
+        evaluator.part = part
+    return evaluator
