@@ -87,6 +87,51 @@ def hive_metastore(root: Path) -> Iterator[str]:
             process.wait()
 
 
+@contextmanager
+def iceberg_rest(jar: Path, root: Path) -> Iterator[str]:
+    """Iceberg's own REST catalog server, over a SQLite file; gives its address.
+
+    Args:
+        jar: `tests.maven.ICEBERG_REST`.
+
+    Raises:
+        RuntimeError: it did not start in time.
+    """
+    root.mkdir(parents=True)
+    port = free_port()
+    environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
+    home = environment.get("JAVA_HOME")
+    # Its settings are variables: `__` stands for `-`, and `_` for `.`.
+    environment |= {
+        "CATALOG_REST_PORT": str(port),
+        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "CATALOG_URI": f"jdbc:sqlite:{root / 'catalog.sqlite'}",
+        # From this version on the catalog keeps views, and SQLite has one writer.
+        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
+        "CATALOG_CLIENTS": "1",
+        "CATALOG_WAREHOUSE": str(root / "lake"),
+    }
+    log = root / "rest.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(str(Path(home) / "bin" / "java") if home else "java", "-Xmx256m"),
+                *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(jar)),
+            ],
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            _wait(process, port, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait()
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A standalone cluster; `work` gets a directory for every application that ran there."""

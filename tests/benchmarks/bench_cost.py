@@ -8,7 +8,9 @@ on: two incremental models by month, three tables as a whole. Then, an apply eac
 1. models that were never built, estimated by the size of their input alone, after prod's log has
    told of three others;
 2. new versions of prod's models, estimated from the log alone;
-3. the same models once more, with another window, estimated from the apply before.
+3. the same models once more, with another window, estimated from the apply before;
+4. once more, by a probe, which builds 12 of 84 months: what it says of the whole, beside what the
+   probe and the apply that reuses it have then taken together.
 
 After each apply its counters are compared with what Spark's own REST API says of the same jobs, and
 what the counting itself took with the whole time of building: on a machine that others share, pairs
@@ -234,6 +236,34 @@ def apply_and_tell(
     print(f"counting took {share:.2%} of the time of building", flush=True)
 
 
+def probe_and_tell(jvm: OneJvm) -> None:
+    """A probe, then the apply of the same plan."""
+    probed = jvm.apply("pr_4", table_diff=False, probe=True)
+    assert probed.result == "probed", probed
+    applied = jvm.apply("pr_4", table_diff=False, plan_id=probed.plan_id)
+    assert applied.result == "applied", applied
+    before = {model.model: model for model in probed.models}
+    both = [
+        model.model_copy(
+            update={
+                "executor_seconds": (model.executor_seconds or 0)
+                + (before[model.model].executor_seconds or 0 if model.model in before else 0)
+            }
+        )
+        for model in applied.models
+    ]
+    told = applied.model_copy(update={"models": both, "estimate": probed.estimate})
+    compare("by a probe of the same plan", told)
+    for name, model in before.items():
+        rest = next(other for other in applied.models if other.model == name)
+        print(
+            f"{name}: the probe built {model.intervals} intervals in {model.batches} batch, the "
+            f"apply {rest.intervals} in {rest.batches}"
+        )
+    left = ", ".join(f"{item.model} ({item.why})" for item in probed.not_probed)
+    print(f"not probed: {left}", flush=True)
+
+
 def main(program: str, scale: str) -> None:
     """Prints a table for each apply."""
     begun, port = time.perf_counter(), free_port()
@@ -269,6 +299,8 @@ def main(program: str, scale: str) -> None:
                     start=start,
                     end=end,
                 )
+            new_edition(shop, 4)
+            probe_and_tell(jvm)
     print(f"all of it in {time.perf_counter() - begun:.0f} s")
 
 

@@ -43,6 +43,8 @@ INPUTS = [
     "reclaim",
     "max-deletions",
     "event-logs",
+    "cache",
+    "cache-dir",
     "executor-hour-price",
     "timeout-minutes",
 ]

@@ -21,6 +21,7 @@ OF_A_WORKFLOW = {
     "environment-prefix": "`--environment` is the whole name",
     "pr-number": "`--environment pr_7`",
     "event-logs": "`ci-bot learn` reads them",
+    "cache": "`--cache-dir` says it",
     "comment-id": "nobody comments",
     "comment": "there is none",
     "override-reason": "an apply on a laptop is asked for by the person who may do it",

@@ -199,7 +199,9 @@ def test_smallest_workflow__is_the_example_without_secrets(smallest_workflow: Pa
     assert small["on"] == {"pull_request": full["on"]["pull_request"]}
     assert job["permissions"] == whole["permissions"]
     used = [step["uses"] for step in job["steps"]]
-    assert used == [step["uses"] for step in whole["steps"]][: len(used)]
+    # It has no state to compare with, so nothing that a cache could spare it.
+    steps = [step["uses"] for step in whole["steps"] if "/cache/" not in step["uses"]]
+    assert used == steps[: len(used)]
     # Nobody starts the small one by hand, so it needs no ref.
     checkout = {name: given for name, given in whole["steps"][0]["with"].items() if name != "ref"}
     assert job["steps"][0]["with"] == checkout

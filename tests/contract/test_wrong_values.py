@@ -76,6 +76,7 @@ OPTIONS = {
     "--project": PATH,
     "--gateway": TEXT,
     "--event-logs": TEXT,
+    "--cache-dir": PATH,
     "--python-path": PATH,
     "--environment": TEXT,
     "--environment-prefix": {"": "must be lower case letters", **PREFIX},
@@ -284,7 +285,7 @@ SWITCH = dict.fromkeys(["True", "yes", "1", NO_UTF8], "must be `true` or `false`
 INPUTS = {
     "project": {**ENTRY, "a\n\x1bb": "must be one line of printable characters"},
     "gateway": LINE,
-    "mode": words("auto", "review", "apply", "estimate", "accept", "cleanup", "sweep"),
+    "mode": words("auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep"),
     "environment-prefix": PREFIX,
     "baseline": words("auto", "state", "base-branch"),
     "requirements": LINE,
@@ -314,6 +315,8 @@ INPUTS = {
     "reclaim": words("auto", "never", "always"),
     "max-deletions": {**WHOLE, "0": "must be at least 1"},
     "event-logs": LINE,
+    "cache": words("none", "base"),
+    "cache-dir": LINE,
     "executor-hour-price": PRICE,
     "timeout-minutes": MINUTES,
 }

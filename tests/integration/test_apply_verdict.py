@@ -11,7 +11,7 @@ from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 AMOUNT = "CAST(customer_id * 10 AS INT) AS amount"
 AUDIT = "unique_values(columns := (order_id))"

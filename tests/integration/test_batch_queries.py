@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.worker.cost.input_size.batches import batches_of
-from ci_bot.worker.cost.input_size.layer import _in_prod
+from ci_bot.worker.cost.input_size.estimator import in_prod
 from ci_bot.worker.cost.input_size.queries import BatchQueries
 from ci_bot.worker.plan import planning
 from ci_bot.worker.plan.in_words import describe
@@ -54,7 +54,7 @@ def query(plan: Planned, context: Any, model: str) -> str | None:
     missing = {item.snapshot_id.name: item.intervals for item in plan.plan.missing_intervals}
     snapshots = {s.name: s for s in plan.snapshots.values()}
     tables = {name for name in missing if not snapshots[name].is_view}
-    queries = BatchQueries(plan, lambda names: _in_prod(context, names), tables, "spark")
+    queries = BatchQueries(plan, lambda names: in_prod(context, names), tables, "spark")
     (snapshot,) = [s for name, s in snapshots.items() if name.endswith(f'"{model}"')]
     return queries.of(snapshot, batches_of(snapshot, missing[snapshot.name])[0])
 
@@ -66,7 +66,7 @@ def tables(text: str | None) -> set[str]:
 
 def prods(context: Any, model: str) -> str:
     """The name of a model's table in prod."""
-    (found,) = _in_prod(context, [f'"{context.default_catalog}"."shop"."{model}"']).values()
+    (found,) = in_prod(context, [f'"{context.default_catalog}"."shop"."{model}"']).values()
     return exp.to_table(found.table_name()).name
 
 

@@ -14,7 +14,7 @@ from tests.integration.test_review import REVENUE
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 @pytest.fixture(scope="module")

@@ -128,7 +128,8 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     payload = team.repo.dispatch_event(made)
     given = {name: str(value) for name, value in made.inputs.items()}
     # In review.yml the mode stands in the file; in apply.yml it is an input.
-    step = example(made.workflow)["jobs"].popitem()[1]["steps"][1]["with"]
+    steps = example(made.workflow)["jobs"].popitem()[1]["steps"]
+    (step,) = (each["with"] for each in steps if "mode" in each.get("with", {}))
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
     event = read_event("workflow_dispatch", json.dumps(payload))
     chosen = choice.choose(event, Inputs(mode=mode), actor=BOT)

@@ -17,7 +17,7 @@ from tests.integration.test_review import REVENUE
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import CONFIG, Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 REVENUE_FILE, ORDERS_FILE = "models/revenue.sql", "models/orders.sql"
 AMOUNT = "CAST(customer_id * 10 AS INT) AS amount"

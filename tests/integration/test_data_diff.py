@@ -30,7 +30,7 @@ from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side
 from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, TimeWindow
 from ci_bot.worker.apply.diff.window import literal
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 @pytest.fixture(scope="module")

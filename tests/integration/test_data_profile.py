@@ -15,7 +15,7 @@ from ci_bot.worker.apply.diff.spec import DiffSpec
 from tests.integration.test_data_diff import spark, values, view
 
 __all__ = ["spark"]
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 def compared(

@@ -28,6 +28,8 @@ from tests.maven import ICEBERG, JarMissingError, jar
 from tests.servers import free_port, hive_metastore, spark_cluster
 from tests.worker import Client
 
+pytestmark = pytest.mark.own_jvm
+
 __all__ = ["server"]
 PROJECT = REPOSITORY / "examples" / "company"
 

@@ -23,7 +23,7 @@ from tests.projects import Shop
 from tests.projects.lake import write_lake
 from tests.worker import Client, client
 
-pytestmark = [pytest.mark.iceberg, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.iceberg, pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 EXTENSIONS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"

@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.postgres,
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.own_jvm,
 ]
 
 PATIENCE = 180.0

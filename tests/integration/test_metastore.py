@@ -13,7 +13,7 @@ from tests.projects import CONFIG, Shop, write_shop
 from tests.servers import hive_metastore
 from tests.worker import client
 
-pytestmark = [pytest.mark.metastore, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.metastore, pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 @pytest.fixture(scope="module")

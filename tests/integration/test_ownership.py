@@ -22,7 +22,7 @@ from tests.integration.test_review import REVENUE, state_rows
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 REVENUE_FILE = "models/revenue.sql"
 CLOSED = PullState(state="closed", merged=False)

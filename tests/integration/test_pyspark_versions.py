@@ -8,6 +8,8 @@ from tests.conftest import missing
 from tests.matrix.cells import PYSPARK_VERSIONS, run
 from tests.matrix.installed import NotInstalledError, python_with
 
+pytestmark = pytest.mark.own_jvm
+
 OLDEST = PYSPARK_VERSIONS[0]
 
 

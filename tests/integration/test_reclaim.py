@@ -24,7 +24,7 @@ from tests.integration.test_review import REVENUE
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 REVENUE_FILE = "models/revenue.sql"
 CUSTOMERS_FILE = "models/top_customers.sql"

@@ -25,7 +25,7 @@ from tests.integration.test_review import REVENUE
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 # A column more in what it reads is no change of its data, so SQLMesh gives its new snapshot both
 # versions of prod's; and it is forward-only, so the environment gets a preview, which stays empty.

@@ -22,7 +22,7 @@ from tests.integration.test_review import ADD_ORDERS
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 # Of a version below 0.236 previews begin where the plan does.
 PREVIEW_OPTIONS = "preview_start" in inspect.signature(Context.plan_builder).parameters

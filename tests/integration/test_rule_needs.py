@@ -30,7 +30,7 @@ from tests.projects import Shop, write_shop
 from tests.projects.forward import DOUBLED, UNTIL, write_forward_shop
 from tests.worker import OWNER, Client
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.own_jvm]
 
 AT = "2024-12-01T00:00:00Z"
 LIMITS = Limits(max_intervals=10, max_executor_hours=0.001)

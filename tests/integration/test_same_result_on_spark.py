@@ -23,7 +23,7 @@ from ci_bot.worker.rules.sql.queries import Queries
 from tests.unit.rules.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 from tests.unit.rules.world import models
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 # Spark has no QUALIFY, and what the parser writes for it where a filter stands beside the window
 # names an alias that is gone.

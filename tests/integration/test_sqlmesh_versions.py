@@ -18,6 +18,8 @@ from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.worker import Client
 
+pytestmark = pytest.mark.own_jvm
+
 REPOSITORY = Path(__file__).parents[2]
 # The newest is what every other test runs with.
 CELLS = [(version, activity) for version in VERSIONS[:-1] for activity in ACTIVITIES]

@@ -11,7 +11,7 @@ from tests.projects import Shop
 from tests.servers import Cluster, spark_cluster
 from tests.worker import client
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 
 @pytest.fixture

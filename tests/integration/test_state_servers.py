@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import psycopg2
+import pymysql  # type: ignore[import-untyped]
 import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig, MySQLConnectionConfig
 
@@ -17,10 +18,15 @@ from ci_bot.worker.records.lease_rows import HeldByAnother, Holder
 from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger_schema import TABLES, LedgerTable
 from tests import databases
-from tests.conftest import missing, run_python
-from tests.integration.test_postgres_state import own_database, server
+from tests.conftest import PROD_UNTIL, missing, run_python
+from tests.github_standin.repo import Repo
+from tests.github_standin.standin import GitHubStandin
+from tests.integration.test_postgres_state import DUCKDB, own_database, server
+from tests.integration.test_review import ADD_ORDERS
+from tests.integration.test_sweep import FIRST, Night
 from tests.lease_process import FAST, leases
-from tests.projects import Shop
+from tests.projects import CONFIG as SPARK
+from tests.projects import Shop, write_shop
 from tests.projects.duck import CONFIG as DUCK
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.worker import client
@@ -162,6 +168,52 @@ def test_leases__on_mariadb__of_many_takers_one_is_inside(maria: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(take, range(12)))
     assert most == 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.standin
+@pytest.mark.night
+def test_life__with_state_on_mariadb(
+    maria: str, github_standin: GitHubStandin, github_repo: Repo, tmp_path: Path, java: None
+) -> None:
+    """Review, apply and cleanup of one pull request, and a sweep that finds another's."""
+    shop = write_shop(tmp_path / "shop", config=SPARK.replace(DUCKDB, state_on(maria)))
+    run_python("tests.projects.build_prod", str(shop.project), PROD_UNTIL)
+    shop.edit("models/revenue.sql", *ADD_ORDERS)
+    worker = client(shop)
+
+    report = worker.review("pr_6")
+    assert report.failure is None
+    assert report.versions.state_engine == "mysql"
+    applied = worker.apply("pr_6", plan_id=report.plan_id)
+    assert applied.failure is None
+    assert applied.result == "applied"
+    removed = worker.cleanup("pr_6")
+    assert removed.failure is None
+    assert (removed.result, removed.schemas_dropped) == ("removed", ["shop__pr_6"])
+    assert removed.state_record_removed
+
+    night = Night(github_standin, github_repo, shop, tmp_path / "runner")
+    night.apply(FIRST, FIRST + 1)
+    night.pulls[FIRST].close()
+    ran = night.sweep()
+    assert ran.exit_code == 0, ran.stdout
+    assert environments(maria) == {"prod", f"pr_{FIRST + 1}"}
+
+
+def environments(url: str) -> set[str]:
+    """What SQLMesh's state on this server records."""
+    parts = urlsplit(url)
+    connection = pymysql.connect(
+        host=parts.hostname or "",
+        port=parts.port or 0,
+        user=parts.username,
+        password=parts.password or "",
+    )
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT name FROM sqlmesh._environments")
+        return {str(name) for (name,) in cursor.fetchall()}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -15,7 +15,7 @@ from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import Shop, write_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 LOGGING = "INSERT INTO ops.log SELECT 'revenue'"
 ROW = "99 AS order_id, 99 AS customer_id, 1 AS amount, DATE '2024-01-01' AS order_date"

@@ -22,7 +22,7 @@ from tests.integration.test_review import ADD_ORDERS, state_rows
 from tests.one_jvm import one_jvm
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.standin]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.standin, pytest.mark.own_jvm]
 
 BOT = "github-actions[bot]"
 FIRST = 41

@@ -245,6 +245,17 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         Inputs(mode="estimate", pr_number=7),
         Estimate(number=7, requested_by="grace", comment_id=99),
     ),
+    (
+        "dispatch probe",
+        dispatch(comment_id="99", plan_id="9f3c21aa01bc"),
+        Inputs(mode="probe", pr_number=7),
+        Apply(
+            number=7,
+            requested_by="grace",
+            comment_id=99,
+            command=comment_command.ApplyCommand("9f3c21aa01bc", probe=True),
+        ),
+    ),
     ("dispatch sweep", dispatch(), Inputs(mode="sweep"), Sweep()),
     # Comments.
     (

@@ -64,6 +64,16 @@ def test_command__apply_is_checked_and_started_in_seven_requests() -> None:
     assert len(github.comments) == 1, "a started command needs no words"
 
 
+def test_command__a_probe_is_checked_as_the_apply_that_it_is_a_part_of() -> None:
+    github = Memory()
+    github.say(planned())
+    assert give(github, comment_command.ApplyCommand(PLAN[:12], probe=True)) == 0
+    assert github.dispatched == [("apply.yml", "trunk", inputs("probe", PLAN[:12]))]
+    other = comment_command.ApplyCommand("f" * 12, probe=True)
+    assert give(github, other) == 3
+    assert "`unknown_plan`" in github.reply
+
+
 @pytest.mark.parametrize(
     ("line", "workflow", "sent"),
     [

@@ -57,6 +57,8 @@ PLAN = "9f3c21aa01bc"
             '/sqlmesh accept join-changed mart.a "one row a key"',
             AcceptCommand("join-changed", "mart.a", "one row a key"),
         ),
+        (f"/sqlmesh apply {PLAN} --probe", ApplyCommand(PLAN, probe=True)),
+        (f"/sqlmesh apply --probe {PLAN} --override x", ApplyCommand(PLAN, "x", probe=True)),
         (
             "/sqlmesh accept `R06-breaking-rebuild` `mart.a` fine\r\nmore",
             AcceptCommand("R06-breaking-rebuild", "mart.a", "fine"),
@@ -108,8 +110,11 @@ def test_parse_command__is_no_command(body: str) -> None:
         (f"apply {'a' * 65}", "A plan id has 8 to 64 hexadecimal digits"),
         ("apply latest", "A plan id has 8 to 64 hexadecimal digits"),
         (f"apply {PLAN} {PLAN}", "takes one plan id"),
-        (f"apply {PLAN} --force", "knows one option"),
-        (f"apply {PLAN} -y", "knows one option"),
+        (f"apply {PLAN} --force", "knows two options"),
+        (f"apply {PLAN} -y", "knows two options"),
+        (f"apply {PLAN} --probe --probe", "stands twice"),
+        ("apply --probe", "`/sqlmesh apply` needs the id of the plan"),
+        (f"apply {PLAN} --probe=yes", "knows two options"),
         (f"apply {PLAN} --override", "needs a reason"),
         (f'apply {PLAN} --override ""', "needs a reason"),
         (f'apply {PLAN} --override "  \u200b "', "needs a reason"),
@@ -147,7 +152,7 @@ def test_parse_command__every_usage_line_is_a_command() -> None:
     parsed = [parse_command(line) for line in lines]
     assert parsed == [
         Plan(),
-        ApplyCommand(PLAN, "reason"),
+        ApplyCommand(PLAN, "reason", probe=True),
         EstimateCommand(),
         AcceptCommand("join-changed", "mart.a", "reason"),
         CleanupCommand(),

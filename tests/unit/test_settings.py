@@ -73,7 +73,11 @@ def test_inputs__numbers_and_switches() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("mode", "reviews", "must be one of auto, review, apply, estimate, accept, cleanup, sweep"),
+        (
+            "mode",
+            "reviews",
+            "must be one of auto, review, apply, probe, estimate, accept, cleanup, sweep",
+        ),
         ("baseline", "prod", "must be one of auto, state, base-branch"),
         ("fail-on", "low", "must be one of blocker, high, never"),
         ("reclaim", "yes", "must be one of auto, never, always"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,14 @@ from ci_bot.bot.cage.user import ENTER, READ, WRITE, Identity, may
 from ci_bot.errors import BadInput
 
 WORKER = Identity(uid=61_234, gid=61_234)
+
+
+@pytest.fixture
+def passable() -> Iterator[Path]:
+    """A directory that everybody may enter; pytest's are the account's own."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
 
 
 def launch(tmp_path: Path, **fields: Any) -> Launch:
@@ -59,8 +69,8 @@ def test_check__on_a_laptop_nothing_is_asked(tmp_path: Path) -> None:
     launch(tmp_path, identity=None, in_container=False).check(own_uid=1000)
 
 
-def test_check__open_doors(tmp_path: Path) -> None:
-    directory = tmp_path / "run"
+def test_check__open_doors(tmp_path: Path, passable: Path) -> None:
+    directory = passable / "run"
     directory.mkdir(mode=0o755)
     address = directory / "docker.sock"
     with socket.socket(socket.AF_UNIX) as server:
@@ -73,18 +83,18 @@ def test_check__open_doors(tmp_path: Path) -> None:
     assert failure.value.reason_code == "open_door"
 
 
-def test_open_doors__files_and_their_directories(tmp_path: Path) -> None:
-    closed, loose = tmp_path / "closed", tmp_path / "loose"
+def test_open_doors__files_and_their_directories(passable: Path) -> None:
+    closed, loose = passable / "closed", passable / "loose"
     for directory, mode in ((closed, 0o755), (loose, 0o777)):
         directory.mkdir()
         directory.chmod(mode)
         (directory / "set_output").touch(mode=0o644)
-    sticky = tmp_path / "sticky"
+    sticky = passable / "sticky"
     sticky.mkdir()
     sticky.chmod(0o1777)
     (sticky / "set_output").touch(mode=0o644)
     files = [place / "set_output" for place in (closed, loose, sticky)]
-    assert open_doors([*files, tmp_path / "not there"], WORKER) == [loose]
+    assert open_doors([*files, passable / "not there"], WORKER) == [loose]
 
 
 @pytest.mark.parametrize(
@@ -106,3 +116,19 @@ def test_may__mode_bits(mode: int, uid: int, gid: int, allowed: set[int]) -> Non
 
 def test_launch__does_not_show_the_environment(tmp_path: Path) -> None:
     assert "hunter22" not in repr(launch(tmp_path))
+
+
+def test_open_doors__behind_a_directory_that_the_worker_may_not_enter(passable: Path) -> None:
+    """As files of nektos/act, writable by everybody, are made safe by a directory of root's own."""
+    locked = passable / "locked"
+    (locked / "inner").mkdir(parents=True, mode=0o777)
+    (locked / "inner").chmod(0o777)
+    file = locked / "inner" / "output"
+    file.touch()
+    file.chmod(0o666)
+    link = passable / "link"
+    link.symlink_to(file)
+    locked.chmod(0o755)
+    assert open_doors([file, link], WORKER) == [file, file.parent, link]
+    locked.chmod(0o700)
+    assert open_doors([file, link], WORKER) == []

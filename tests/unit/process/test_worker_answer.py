@@ -47,6 +47,7 @@ COMMON: dict[str, Any] = {
 }
 REVIEW = ReviewRequest(**COMMON)
 APPLY = ApplyRequest(**COMMON, plan_id=PLAN[:12])
+PROBE = ApplyRequest(**COMMON, plan_id=PLAN, probe=True)
 WHOLE_APPLY = ApplyRequest(**COMMON, plan_id=PLAN)
 CLEANUP = CleanupRequest(**COMMON)
 FAILED = FailedAnswer(
@@ -126,6 +127,8 @@ def raw(document: Contract) -> bytes:
         # Given in short, and there is no plan any more that would have the rest of it.
         (APPLY, applied(plan_id=None, result="nothing_to_apply")),
         (WHOLE_APPLY, applied(plan_id=PLAN, result="nothing_to_apply")),
+        (PROBE, applied(result="probed")),
+        (PROBE, applied(result="nothing_to_apply")),
         (CLEANUP, cleaned()),
         *((ask, FAILED) for ask in (REVIEW, APPLY, CLEANUP)),
     ],
@@ -146,6 +149,9 @@ def test_read_answer__what_was_asked(ask: Any, document: Contract) -> None:
         (APPLY, applied(plan_id="cd" * 32), "another plan"),
         (WHOLE_APPLY, applied(plan_id=None, result="nothing_to_apply"), "another plan"),
         (APPLY, applied(plan_id=None), "another plan"),
+        (APPLY, applied(result="probed"), "it says probed, which was not asked for"),
+        (PROBE, applied(), "it says applied, which was not asked for"),
+        (PROBE, applied(result="probed", plan_id="cd" * 32), "another plan"),
         (CLEANUP, cleaned("pr_70"), "another environment"),
         (REVIEW.model_copy(update={"baseline": "base-branch"}), reviewed(), "another baseline"),
         (
