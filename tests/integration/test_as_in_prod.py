@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -138,7 +139,8 @@ def told(context: Any, *, spared: bool) -> Any:
             model.column_descriptions,
             model.render_query().sql() if model.is_sql and model.render_query() else None,
             sorted(rule.__name__ for rule in model.violated_rules_for_query),
-            model.json(),
+            # Tables of its schema come in the order of a set, which has none.
+            json.loads(model.json()),
         )
         for model in context.models.values()
     }
