@@ -161,8 +161,12 @@ class OneJvm:
 
 
 @contextmanager
-def one_jvm(shop: Shop, owner: str = OWNER) -> Iterator[OneJvm]:
-    """A process that serves steps on the project of a repository until the block ends."""
+def one_jvm(shop: Shop, owner: str = OWNER, *, prod_until: str | None = None) -> Iterator[OneJvm]:
+    """A process that serves steps on the project of a repository until the block ends.
+
+    Args:
+        prod_until: The moment up to which prod is built first; None: it is not.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="one-jvm-") as scratch,
         subprocess.Popen(
@@ -175,7 +179,11 @@ def one_jvm(shop: Shop, owner: str = OWNER) -> Iterator[OneJvm]:
         ) as process,
     ):
         try:
-            yield OneJvm(shop, process, Path(scratch), owner)
+            made = OneJvm(shop, process, Path(scratch), owner)
+            if prod_until is not None:
+                made.plan_prod(prod_until)
+                made.apply_prod()
+            yield made
         finally:
             process.kill()
 

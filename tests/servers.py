@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,29 +62,12 @@ def hive_metastore(root: Path) -> Iterator[str]:
     conf = root / "conf"
     conf.mkdir(parents=True)
     (conf / "hive-site.xml").write_text(HIVE_SITE.format(root=root), encoding="utf-8")
-    jars = spark_home() / "jars"
-    environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
-    home = environment.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    with (root / "metastore.log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                *(java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-                *("-cp", f"{conf}:{jars}/*"),
-                *("org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)),
-            ],
-            cwd=root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            _wait(process, port, root / "metastore.log")
-            yield f"thrift://127.0.0.1:{port}"
-        finally:
-            process.kill()
-            process.wait()
+    server = (
+        *("-Xmx512m", "-cp", f"{conf}:{spark_home()}/jars/*"),
+        *("org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)),
+    )
+    with _java(server, port, root / "metastore.log"):
+        yield f"thrift://127.0.0.1:{port}"
 
 
 @contextmanager
@@ -99,10 +82,8 @@ def iceberg_rest(jar: Path, root: Path) -> Iterator[str]:
     """
     root.mkdir(parents=True)
     port = free_port()
-    environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
-    home = environment.get("JAVA_HOME")
     # Its settings are variables: `__` stands for `-`, and `_` for `.`.
-    environment |= {
+    settings = {
         "CATALOG_REST_PORT": str(port),
         "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
         "CATALOG_URI": f"jdbc:sqlite:{root / 'catalog.sqlite'}",
@@ -111,22 +92,30 @@ def iceberg_rest(jar: Path, root: Path) -> Iterator[str]:
         "CATALOG_CLIENTS": "1",
         "CATALOG_WAREHOUSE": str(root / "lake"),
     }
-    log = root / "rest.log"
+    with _java(("-Xmx256m", "-jar", str(jar)), port, root / "rest.log", settings):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _java(
+    arguments: Sequence[str], port: int, log: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """A server in Java that listens on a port until the block ends, in the directory of its log."""
+    environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
+    home = environment.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [
-                *(str(Path(home) / "bin" / "java") if home else "java", "-Xmx256m"),
-                *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(jar)),
-            ],
-            cwd=root,
-            env=environment,
+            [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *arguments],
+            cwd=log.parent,
+            env={**environment, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
         try:
             _wait(process, port, log)
-            yield f"http://127.0.0.1:{port}"
+            yield
         finally:
             process.kill()
             process.wait()

@@ -241,18 +241,17 @@ def _give_up(
     """
     from ci_bot.bot.pull_request import cleanup, review
     from ci_bot.bot.pull_request.acceptance import accept as accepting
-    from ci_bot.bot.pull_request.estimating import estimate as estimating
-    from ci_bot.bot.pull_request.estimating import probe as probing
+    from ci_bot.bot.pull_request.estimating import results
     from ci_bot.bot.pull_request.evidence import publishing
 
     if isinstance(chosen, job.Accept):
         return accepting.give_up(error, publisher)
     if isinstance(chosen, job.Estimate):
-        return estimating.give_up(error, publisher)
+        return results.give_up(error, "estimate", publisher)
     if isinstance(chosen, job.Review):
         return review.give_up(error, chosen, settings, publisher)
     if isinstance(chosen, job.Apply) and chosen.command.probe:
-        return probing.give_up(error, publisher)
+        return results.give_up(error, "probe", publisher)
     if isinstance(chosen, job.Apply):
         return publishing.give_up(error, publisher)
     if isinstance(chosen, job.Cleanup):

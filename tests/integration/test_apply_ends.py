@@ -29,9 +29,7 @@ AGAIN = "the virtual layer update failed; trying once more"
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     """A shop of this module's own, because prod moves here."""
-    with one_jvm(write_shop(tmp_path_factory.mktemp("ends-shop"))) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(write_shop(tmp_path_factory.mktemp("ends-shop")), prod_until=PROD_UNTIL) as made:
         yield made
 
 

@@ -24,9 +24,9 @@ WARNS = "".join(
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
-    with one_jvm(write_shop(tmp_path_factory.mktemp("verdict-shop"))) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(
+        write_shop(tmp_path_factory.mktemp("verdict-shop")), prod_until=PROD_UNTIL
+    ) as made:
         yield made
 
 

@@ -40,9 +40,7 @@ def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm
         '        spark.eventLog.compress: "true"\n'
         '        spark.eventLog.rolling.enabled: "true"',
     )
-    with one_jvm(made_shop) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(made_shop, prod_until=PROD_UNTIL) as made:
         yield made
 
 

@@ -42,9 +42,7 @@ ON_TOP = "MODEL (name shop.on_top, kind FULL);\n\nSELECT MAX(total) AS most FROM
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     made_shop = write_shop(tmp_path_factory.mktemp("size-shop"))
-    with one_jvm(made_shop) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(made_shop, prod_until=PROD_UNTIL) as made:
         with made_shop.kept():
             made_shop.edit(ORDERS_FILE, AMOUNT, AMOUNT.replace("10", "9"))
             assert made.apply("pr_1").result == "applied"

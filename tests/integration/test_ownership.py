@@ -34,9 +34,7 @@ CONFUSING = "MODEL (name shop__pr_9.notes, kind FULL);\n\nSELECT CAST(7 AS INT) 
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     shop = write_shop(tmp_path_factory.mktemp("owners-shop"))
     shop.write("models/confusing.sql", CONFUSING)
-    with one_jvm(shop) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(shop, prod_until=PROD_UNTIL) as made:
         yield made
 
 

@@ -39,9 +39,7 @@ RECENT = "MODEL (name shop.recent, kind VIEW);\n\nSELECT order_date, amount FROM
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
-    with one_jvm(write_shop(tmp_path_factory.mktemp("probe-shop"))) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(write_shop(tmp_path_factory.mktemp("probe-shop")), prod_until=PROD_UNTIL) as made:
         yield made
 
 

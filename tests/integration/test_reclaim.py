@@ -33,9 +33,9 @@ CUSTOMERS_FILE = "models/top_customers.sql"
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     """A shop of this module's own, because prod changes here, with prod built."""
-    with one_jvm(write_shop(tmp_path_factory.mktemp("reclaim-shop"))) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(
+        write_shop(tmp_path_factory.mktemp("reclaim-shop")), prod_until=PROD_UNTIL
+    ) as made:
         yield made
 
 

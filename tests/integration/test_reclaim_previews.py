@@ -48,9 +48,7 @@ COUNT = "SELECT COUNT(*) FROM {}.history"
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     shop = write_shop(tmp_path_factory.mktemp("preview-shop"))
     shop.write("models/history.sql", HISTORY)
-    with one_jvm(shop) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(shop, prod_until=PROD_UNTIL) as made:
         yield made
 
 

@@ -40,9 +40,9 @@ FROM shop.customers AS c
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[OneJvm]:
     """A shop with prod built, and a table from outside whose only value is a factor."""
-    with one_jvm(write_shop(tmp_path_factory.mktemp("restated-shop"))) as made:
-        made.plan_prod(PROD_UNTIL)
-        made.apply_prod()
+    with one_jvm(
+        write_shop(tmp_path_factory.mktemp("restated-shop")), prod_until=PROD_UNTIL
+    ) as made:
         made.sql("CREATE DATABASE outside", "CREATE TABLE outside.rate USING parquet AS SELECT 2 r")
         yield made
 

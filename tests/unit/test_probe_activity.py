@@ -10,6 +10,7 @@ import pytest
 from ci_bot.bot.comment import marker as markers
 from ci_bot.bot.pull_request.apply import apply
 from ci_bot.bot.pull_request.estimating import probe
+from ci_bot.bot.pull_request.estimating.results import give_up
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.bot.trigger.inputs import Inputs, Settings
@@ -104,7 +105,7 @@ def test_probe__that_was_cancelled_asks_nothing_of_github() -> None:
 
 def test_probe__that_could_not_begin_is_answered() -> None:
     github = Memory()
-    assert probe.give_up(BadInput("No.", hint="Do."), publisher_of(github)) == 2
+    assert give_up(BadInput("No.", hint="Do."), "probe", publisher_of(github)) == 2
     assert "**Next:** Do." in github.reply
 
 

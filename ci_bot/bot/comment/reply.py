@@ -75,15 +75,7 @@ def accepted(acceptance: Acceptance, report: Report, context: CommentContext) ->
 def estimated(document: EstimateDocument, hours: float | None, context: CommentContext) -> str:
     """What building will cost, model by model, and what prod builds after the merge; `hours` is the
     limit that both are held against."""
-    return _told(
-        "estimate",
-        context,
-        cost=document.cost,
-        after_merge=document.after_merge,
-        plan_id=document.plan_id,
-        limit=hours,
-        above=is_above(document, hours),
-    )
+    return _told("estimate", document, document.cost, document.after_merge, hours, context)
 
 
 def probed(document: ApplyDocument, hours: float | None, context: CommentContext) -> str:
@@ -93,12 +85,11 @@ def probed(document: ApplyDocument, hours: float | None, context: CommentContext
         return _reply("nothing_to_probe", context, plan_id=document.plan_id)
     return _told(
         "probe",
+        document,
+        document.estimate,
+        document.prod_estimate,
+        hours,
         context,
-        cost=document.estimate,
-        after_merge=document.prod_estimate,
-        plan_id=document.plan_id,
-        limit=hours,
-        above=is_above(document, hours),
         built=tables_of(document.models),
         actual=document.cost,
         not_probed=document.not_probed,
@@ -108,10 +99,11 @@ def probed(document: ApplyDocument, hours: float | None, context: CommentContext
 
 def _told(
     kind: str,
-    context: CommentContext,
-    *,
+    document: EstimateDocument | ApplyDocument,
     cost: Cost,
     after_merge: Cost | None,
+    hours: float | None,
+    context: CommentContext,
     **values: object,
 ) -> str:
     """An answer with the figures of the environment and of prod, model by model."""
@@ -128,6 +120,9 @@ def _told(
         shown=models[:_MODELS_SHOWN],
         unknown=list(dict.fromkeys(unknown)),
         from_words=_LAYERS,
+        plan_id=document.plan_id,
+        limit=hours,
+        above=is_above(document, hours),
         **values,
     )
 

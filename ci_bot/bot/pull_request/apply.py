@@ -88,7 +88,7 @@ def apply(
         if command.probe
         else _apply(wanted, publisher, client, marker)
     )
-    if document.result == "cancelled" and document.reason_code != "stop_requested":
+    if _is_being_killed(document):
         return _end(document, command, publisher, None, wanted["max_executor_hours"])
     closed = _closed_meanwhile(activity.number, publisher, github)
     shown = marker if closed is None else None
@@ -106,9 +106,14 @@ def _end(
     """Tells what came of it, where it is to be told; the exit code."""
     if command.probe:
         return probing.publish(document, publisher, limit)
-    if document.result == "cancelled" and document.reason_code != "stop_requested":
+    if _is_being_killed(document):
         return publishing.record(document, publisher)
     return publishing.publish(document, publisher, marker)
+
+
+def _is_being_killed(document: ApplyDocument) -> bool:
+    """Whether the run is cancelled: seconds are left, which nothing but outputs may take."""
+    return document.result == "cancelled" and document.reason_code != "stop_requested"
 
 
 def _refuse(

@@ -10,10 +10,11 @@ from datetime import date
 
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub
+from ci_bot.bot.pull_request.estimating.results import conclude
 from ci_bot.bot.pull_request.gate import check_met, unmet_to_load
 from ci_bot.bot.pull_request.own_review import commits_of
 from ci_bot.bot.pull_request.publisher import Publisher
-from ci_bot.bot.pull_request.request import answer_refused, read_command
+from ci_bot.bot.pull_request.request import read_command
 from ci_bot.bot.pull_request.review import checked_out, flags_of
 from ci_bot.bot.trigger import job
 from ci_bot.bot.trigger.comment_command import EstimateCommand
@@ -24,9 +25,8 @@ from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.bot.worker_calls.review.changed_files import changed_by
 from ci_bot.bot.worker_calls.review.that_counts import agreed_on_cost
 from ci_bot.contracts.base import Failure
-from ci_bot.contracts.documents.apply import EstimateDocument
 from ci_bot.contracts.documents.plan_options import selects_by_git
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED
 
 
 def estimate(
@@ -79,34 +79,14 @@ def estimate(
     publisher.try_note(reply.estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
-    _conclude(publisher, "estimated", reason, code, document=document)
-    return code
-
-
-def give_up(error: BotError, publisher: Publisher) -> int:
-    """Answers an estimate that came to nothing; the comment stays as it is."""
-    answer_refused(error, "estimate", publisher)
-    _conclude(publisher, "refused", error.reason_code, error.exit_code)
-    return error.exit_code
-
-
-def _conclude(
-    publisher: Publisher,
-    result: str,
-    reason: str,
-    code: int,
-    *,
-    document: EstimateDocument | None = None,
-) -> None:
-    after_merge = document.after_merge if document else None
-    publisher.result(
-        {"reason-code": reason, "plan-id": (document.plan_id or "") if document else ""},
-        {
-            "activity": "estimate",
-            "result": result,
-            "reason_code": reason,
-            "executor_hours": document.cost.executor_hours_mid if document else None,
-            "prod_executor_hours": after_merge.executor_hours_mid if after_merge else None,
-            "exit_code": code,
-        },
+    conclude(
+        publisher,
+        "estimate",
+        "estimated",
+        reason,
+        code,
+        plan_id=document.plan_id,
+        cost=document.cost,
+        after_merge=document.after_merge,
     )
+    return code

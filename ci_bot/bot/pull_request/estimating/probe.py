@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_bot.bot.comment import reply
+from ci_bot.bot.pull_request.estimating.results import conclude, give_up
 from ci_bot.bot.pull_request.gate import Unmet, check_met
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.request import answer_refused
 from ci_bot.bot.worker_calls import apply as applying
 from ci_bot.bot.worker_calls.failures import error_of
 from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.errors import EXIT_FAILED, BotError, Refused
+from ci_bot.errors import EXIT_FAILED, Refused
 
 
 def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) -> int:
@@ -33,13 +34,13 @@ def publish(document: ApplyDocument, publisher: Publisher, limit: float | None) 
             publisher.commands.error(left)
         else:
             answer_refused(error, "probe", publisher)
-        _conclude(publisher, document.result, failure.reason_code, code, document)
+        _conclude(document, failure.reason_code, code, publisher)
         return code
     above = reply.is_above(document, limit)
     publisher.try_note(reply.probed(document, limit, publisher.template))
     code = EXIT_FAILED if above else code
     reason = "over_budget" if above else document.reason_code or document.result
-    _conclude(publisher, document.result, reason, code, document)
+    _conclude(document, reason, code, publisher)
     return code
 
 
@@ -48,35 +49,18 @@ def refuse(against: Sequence[Unmet], publisher: Publisher) -> int:
     try:
         check_met(against)
     except Refused as error:
-        return give_up(error, publisher)
+        return give_up(error, "probe", publisher)
     raise AssertionError("nothing stands against it")
 
 
-def give_up(error: BotError, publisher: Publisher) -> int:
-    """Answers a probe that ended before the worker was asked; the exit code."""
-    answer_refused(error, "probe", publisher)
-    _conclude(publisher, "refused", error.reason_code, error.exit_code)
-    return error.exit_code
-
-
-def _conclude(
-    publisher: Publisher,
-    result: str,
-    reason: str,
-    code: int,
-    document: ApplyDocument | None = None,
-) -> None:
-    cost, after_merge = (
-        (document.estimate, document.prod_estimate) if document is not None else (None, None)
-    )
-    publisher.result(
-        {"reason-code": reason, "plan-id": (document.plan_id or "") if document else ""},
-        {
-            "activity": "probe",
-            "result": result,
-            "reason_code": reason,
-            "executor_hours": cost.executor_hours_mid if cost else None,
-            "prod_executor_hours": after_merge.executor_hours_mid if after_merge else None,
-            "exit_code": code,
-        },
+def _conclude(document: ApplyDocument, reason: str, code: int, publisher: Publisher) -> None:
+    conclude(
+        publisher,
+        "probe",
+        document.result,
+        reason,
+        code,
+        plan_id=document.plan_id,
+        cost=document.estimate,
+        after_merge=document.prod_estimate,
     )
