@@ -30,9 +30,9 @@ EXTENSIONS = {
 }
 # SQLMesh reads the type of valid_from and valid_to back from state as another one, so every change
 # of an SCD type 2 model on Spark counts as destructive.
-FLAGS = GivenFlags(allow_destructive=["lake.history"])
-MODELS = {"lake.history", "lake.latest", "lake.rich", "lake.totals"}
-VIEWS = {"lake__pr_1.history", "lake__pr_1.latest", "lake__pr_1.rich", "lake__pr_1.totals"}
+FLAGS = GivenFlags(allow_destructive=["lake.past"])
+MODELS = {"lake.past", "lake.latest", "lake.rich", "lake.totals"}
+VIEWS = {"lake__pr_1.past", "lake__pr_1.latest", "lake__pr_1.rich", "lake__pr_1.totals"}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def changed(shop: Shop) -> Shop:
         "CAST(p.id * 11 AS INT) AS credit,\n  CAST(p.segment AS STRING) AS segment",
     )
     segment = "CAST(p.segment AS STRING) AS segment"
-    shop.edit("models/history.sql", segment, f"{segment},\n  CAST(p.name AS STRING) AS name")
+    shop.edit("models/past.sql", segment, f"{segment},\n  CAST(p.name AS STRING) AS name")
     total = "CAST(SUM(l.credit) AS BIGINT) AS credit"
     shop.edit("models/totals.sql", total, f"{total},\n  CAST(COUNT(*) AS BIGINT) AS people")
     shop.edit("models/rich.sql", "t.credit > 20", "t.credit > 10")
@@ -133,7 +133,7 @@ def check_evidence(applied: ApplyDocument) -> None:
     assert applied.result == "applied"
     assert {view.view for view in applied.views if view.resolves} == VIEWS
     assert {model.model: model.rows for model in applied.models} == {
-        "lake.history": 3,
+        "lake.past": 3,
         "lake.latest": 3,
         "lake.rich": 2,
         "lake.totals": 2,
@@ -144,8 +144,8 @@ def check_evidence(applied: ApplyDocument) -> None:
     assert counts(diffs["lake.latest"]) == (3, 3, 3, 0, 0)
     assert rates(diffs["lake.latest"]) == {"name": 1.0, "credit": 0.0}
     assert diffs["lake.latest"].schema_.added == ["segment"]
-    assert counts(diffs["lake.history"]) == (3, 3, 3, 0, 0)
-    assert rates(diffs["lake.history"]) == {"segment": 1.0, "valid_from": 1.0, "valid_to": 1.0}
+    assert counts(diffs["lake.past"]) == (3, 3, 3, 0, 0)
+    assert rates(diffs["lake.past"]) == {"segment": 1.0, "valid_from": 1.0, "valid_to": 1.0}
     assert counts(diffs["lake.totals"]) == (2, 2, 2, 0, 0)
     assert rates(diffs["lake.totals"]) == {"credit": 0.0}
     assert counts(diffs["lake.rich"]) == (1, 2, 1, 0, 1)

@@ -43,9 +43,9 @@ SELECT
   CAST(p.id * 10 AS INT) AS credit
 FROM lake.people AS p
 """,
-    "models/history.sql": """\
+    "models/past.sql": """\
 MODEL (
-  name lake.history,
+  name lake.past,
   kind SCD_TYPE_2_BY_COLUMN (unique_key id, columns [segment]),
   start '2024-01-10',
   cron '@daily',
@@ -65,15 +65,15 @@ MODEL (
 );
 
 SELECT
-  CAST(h.segment AS STRING) AS segment,
+  CAST(p.segment AS STRING) AS segment,
   CAST(SUM(l.credit) AS BIGINT) AS credit
-FROM lake.history AS h
+FROM lake.past AS p
 JOIN lake.latest AS l
-  ON l.id = h.id
+  ON l.id = p.id
 WHERE
-  h.valid_to IS NULL
+  p.valid_to IS NULL
 GROUP BY
-  h.segment
+  p.segment
 """,
     "models/rich.sql": """\
 MODEL (

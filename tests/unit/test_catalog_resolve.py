@@ -28,7 +28,8 @@ class Spark:
 def test_resolve__asks_for_several_at_once_and_mixes_nothing_up() -> None:
     answers = Catalog(Spark(together=4)).resolve(VIEWS, at_once=4)
     assert list(answers) == VIEWS
-    assert answers == {
+    said = {view: str(error).splitlines()[0] if error else None for view, error in answers.items()}
+    assert said == {
         view: f"no m{number}" if number % 3 == 0 else None for number, view in enumerate(VIEWS)
     }
 

@@ -17,6 +17,7 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.documents.apply import TableDiff, View
 from ci_bot.contracts.messages import ApplyRequest
+from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.apply.diff.grain import grain_columns
 from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
@@ -38,6 +39,7 @@ NO_TABLE_DIFF = "The input `table-diff` is false."
 RESOLVED_AT_ONCE = 4
 # Replacing a view takes Hive a fraction of this.
 PAUSE_SECONDS = 2.0
+_LONGEST = 4_000
 
 
 @dataclass
@@ -75,9 +77,14 @@ def resolve(
         ports.pause(PAUSE_SECONDS)
         answers |= _twice(lambda: catalog.resolve(broken), ports)
     return [
-        View(view=relation.shown, resolves=error is None, error=error)
+        View(view=relation.shown, resolves=error is None, error=error and _in_short(error))
         for relation, error in answers.items()
     ]
+
+
+def _in_short(error: Exception) -> str:
+    """What stands before the plan or the stack that Spark adds."""
+    return shortened(sentence(error).splitlines()[0], _LONGEST)
 
 
 def collected(

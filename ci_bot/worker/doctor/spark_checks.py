@@ -157,7 +157,7 @@ def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(
         name="rights",
         status="fail",
-        message=f"{read}; {view.shown}: {shortened(why, _LONGEST)}",
+        message=f"{read}; {view.shown}: {shortened(sentence(why), _LONGEST)}",
         fix="Give this account the right to read prod's schemas and the physical ones, or run "
         "`sqlmesh plan` if the view is broken.",
     )

@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
-from ci_bot.secrets.cutting import shortened
 
 ObjectKind = Literal["view", "table"]
 SESSION_CATALOG = "spark_catalog"
@@ -213,7 +212,7 @@ class Catalog:
 
     def resolve(
         self, relations: Iterable[Relation], *, at_once: int = 1
-    ) -> dict[Relation, str | None]:
+    ) -> dict[Relation, Exception | None]:
         """Asks Spark to analyse each relation; the value is its error, None where it resolves.
 
         Args:
@@ -224,13 +223,12 @@ class Catalog:
         with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
             return dict(zip(asked, pool.map(self._unresolved, asked), strict=True))
 
-    def _unresolved(self, relation: Relation) -> str | None:
+    def _unresolved(self, relation: Relation) -> Exception | None:
         try:
             # S608: names come from SQLMesh's own naming and are quoted by `Relation.sql`.
             self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608  # nosec B608
         except Exception as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            return shortened(first, 4_000)
+            return error
         return None
 
     def count(self, relations: Sequence[Relation]) -> dict[Relation, int]:
