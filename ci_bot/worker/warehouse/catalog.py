@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
-
 ObjectKind = Literal["view", "table"]
 SESSION_CATALOG = "spark_catalog"
 
