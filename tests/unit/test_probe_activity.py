@@ -16,7 +16,7 @@ from ci_bot.bot.trigger.comment_command import ApplyCommand
 from ci_bot.bot.trigger.inputs import Inputs, Settings
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cost.figures import ActualCost
-from ci_bot.contracts.documents.apply import ApplyDocument, NotProbed
+from ci_bot.contracts.documents.apply import ApplyDocument, NotProbed, Step
 from ci_bot.errors import BadInput
 from tests.factories import HEAD, PLAN, make_apply, make_marker
 from tests.publishing import RUNNER, Memory, publisher_of
@@ -148,3 +148,11 @@ def test_probe__is_refused_for_what_refuses_an_apply(
     assert f"`{reason}`" in github.reply
     assert len(github.comments) == 2
     assert "The review." in github.comments[0].body
+
+
+def test_probe__that_ends_midway_speaks_of_tables_and_of_no_view() -> None:
+    step = Step(phase="apply", message="probing pr_7", done=1, total=3, probe=True)
+    assert step.left("pr_7") == (
+        "Tables for pr_7 may be there and hold a part of their data (1 of 3 batches were done). The "
+        "last step was: probing pr_7. An apply of the plan reuses them; a cleanup removes them."
+    )

@@ -46,7 +46,13 @@ def apply(client: WorkerClient, **wanted: Any) -> ApplyDocument:
     def on_progress(step: Progress) -> None:
         if step.phase in BUILDING:
             last[:] = [
-                Step(phase=step.phase, message=step.message, done=step.done, total=step.total)
+                Step(
+                    phase=step.phase,
+                    message=step.message,
+                    done=step.done,
+                    total=step.total,
+                    probe=request.probe,
+                )
             ]
 
     client.listen(Listener(on_progress=on_progress, on_log=lambda _line: None))

@@ -283,6 +283,7 @@ class Step(Contract):
     message: Line
     done: Count | None = None
     total: Count | None = None
+    probe: bool = Field(default=False, description="Of a probe, which makes no environment.")
 
     def left(self, environment: str, then: str | None = None) -> str:
         """What there is after an end at this step, in a sentence for `partial`.
@@ -299,6 +300,12 @@ class Step(Contract):
                 f"looked at to the end. The last step was: {self.message}. {then}"
             )
         done = f" ({self.done or 0} of {self.total} batches were done)" if self.total else ""
+        if self.probe:
+            then = then or "An apply of the plan reuses them; a cleanup removes them."
+            return (
+                f"Tables for {environment} may be there and hold a part of their data{done}. "
+                f"The last step was: {self.message}. {then}"
+            )
         then = then or "Applying again completes it; a cleanup removes it."
         return (
             f"{environment} may be half built{done}: tables may hold a part of their data, and "

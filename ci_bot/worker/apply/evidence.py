@@ -77,7 +77,11 @@ def resolve(
         ports.pause(PAUSE_SECONDS)
         answers |= _twice(lambda: catalog.resolve(broken), ports)
     return [
-        View(view=relation.shown, resolves=error is None, error=error and _in_short(error))
+        View(
+            view=relation.shown,
+            resolves=error is None,
+            error=None if error is None else _in_short(error),
+        )
         for relation, error in answers.items()
     ]
 

@@ -94,7 +94,13 @@ class RunReport:
     ) -> None:
         """One step, remembered and told, in this order; from any thread."""
         if self.begun and phase in BUILDING:
-            self._step = Step(phase=phase, message=message[:2_000], done=done, total=total)
+            self._step = Step(
+                phase=phase,
+                message=message[:2_000],
+                done=done,
+                total=total,
+                probe=self._ask.probe,
+            )
             before = self._clock.now()
             if phase != self._keep_next[0] or before >= self._keep_next[1]:
                 with suppress(OSError):
