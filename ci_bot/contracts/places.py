@@ -58,8 +58,11 @@ class Places:
         return _without_packages(text)
 
     def document(self, document: Document) -> Document:
-        """A copy of a contract document in which every string is as `text` gives it."""
-        return type(document).model_validate_json(self.text(document.to_json()))
+        """A contract document in which every string is as `text` gives it."""
+        written = document.to_json()
+        told = self.text(written)
+        # Reports of large projects name no such directory, and a copy of one takes 30 MB.
+        return document if told == written else type(document).model_validate_json(told)
 
     def _replaced(self, match: re.Match[str]) -> str:
         name = self._names[match["directory"]]

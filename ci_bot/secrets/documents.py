@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from operator import is_
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -20,25 +21,36 @@ _Document = TypeVar("_Document", bound=BaseModel)
 
 
 def redacted(document: _Document, redact: Redact) -> _Document:
-    """A copy of `document` in which `redact` was applied to every text that came from outside."""
+    """`document` with `redact` applied to every text that came from outside.
+
+    Contracts are frozen, so what has no secret is not copied: that is nearly all of a large report.
+    """
     changed = {
-        name: _value(getattr(document, name), redact) for name in _open_fields(type(document))
+        name: told
+        for name in _open_fields(type(document))
+        if (told := _value(value := getattr(document, name), redact)) is not value
     }
     # The copy needs no validation: no text has become longer.
-    return document.model_copy(update=changed)
+    return document.model_copy(update=changed) if changed else document
 
 
 def _value(value: Any, redact: Redact) -> Any:
+    """The value without secrets; the very object where it has none."""
     if isinstance(value, str):
-        return redact(value)
+        told = redact(value)
+        return value if told == value else told
     if isinstance(value, BaseModel):
         return redacted(value, redact)
-    if isinstance(value, list):
-        return [_value(item, redact) for item in value]
-    if isinstance(value, tuple):
-        return tuple(_value(item, redact) for item in value)
+    if isinstance(value, list | tuple):
+        parts = [_value(item, redact) for item in value]
+        return value if all(map(is_, parts, value)) else type(value)(parts)
     if isinstance(value, dict):
-        return {_value(key, redact): _value(item, redact) for key, item in value.items()}
+        pairs = [(_value(key, redact), _value(item, redact)) for key, item in value.items()]
+        same = all(
+            key is before and item is old
+            for (key, item), (before, old) in zip(pairs, value.items(), strict=True)
+        )
+        return value if same else dict(pairs)
     return value
 
 
