@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
     TypeAdapter,
     ValidationInfo,
@@ -371,7 +372,8 @@ AnyAnswer = (
     | FailedAnswer
 )
 Answer = Annotated[AnyAnswer, Field(discriminator="activity")]
-ANSWER: TypeAdapter[AnyAnswer] = TypeAdapter(Answer)
+# Of these each process reads a few, and to be ready for all takes a tenth of a second.
+ANSWER: TypeAdapter[AnyAnswer] = TypeAdapter(Answer, config=ConfigDict(defer_build=True))
 
 
 class Progress(Contract):

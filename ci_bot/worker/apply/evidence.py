@@ -21,7 +21,7 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.apply.diff.grain import grain_columns
 from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
-from ci_bot.worker.apply.diff.spec import DiffSpec, TimeWindow
+from ci_bot.worker.apply.diff.spec import FEW_ROWS, DiffSpec, TimeWindow
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog, Relation
@@ -225,6 +225,7 @@ def _candidates(
                     keys=grain_columns(changed[name].model.grains),
                     window=_window(planned, stored.get(name, changed[name]), old),
                     distinct=2 * counts.get(name, 0) <= MAX_ROWS_DISTINCT,
+                    few=counts.get(name, FEW_ROWS + 1) <= FEW_ROWS,
                 ),
                 rows=2 * counts.get(name, 0),
                 unavailable=unavailable,

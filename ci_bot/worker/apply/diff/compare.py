@@ -14,7 +14,7 @@ from ci_bot.worker.apply.diff import window as windows
 from ci_bot.worker.apply.diff.layout import Column, Layout, lay_out
 from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.apply.diff.spark_types import SparkType
-from ci_bot.worker.apply.diff.spec import DiffPort, DiffSpec, SqlError
+from ci_bot.worker.apply.diff.spec import FEW_BYTES, DiffPort, DiffSpec, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
 TimeSource = Callable[[], float]
@@ -73,7 +73,7 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
     if "${" in query.sql:
         # Spark replaces ${...} in every statement, and quoting does not stop it.
         raise SqlError("A name in the tables holds ${, which Spark would replace.")
-    (answer,) = port.rows(query.sql)
+    (answer,) = port.rows(query.sql, few=spec.few and _is_little(port, prod, pr))
     return TableDiff(
         **_shown(spec, layout),
         compared=True,
@@ -82,6 +82,11 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
         complete=window.complete,
         **_counts(query, answer, spec, layout),
     )
+
+
+def _is_little(port: DiffPort, *tables: str) -> bool:
+    sizes = [port.size(table) for table in tables]
+    return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
 
 
 def _laid_out(port: DiffPort, spec: DiffSpec) -> tuple[str, str, Layout]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,14 @@ _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.inte
 # and products of it for joins.
 _UNKNOWN_SIZE = 2**60
 _SENTENCE = 300
+# For tables of a few thousand rows nearly all of a query's time goes into making it ready: rules
+# that look at the sizes of shuffles, Java code that is generated, and tasks for empty partitions.
+_WITHOUT_PREPARING = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 class SparkPort:
@@ -36,6 +45,8 @@ class SparkPort:
     def __init__(self, session: SparkSession, *, group: str = "ci-bot-data-diff") -> None:
         self._session = session
         self._group = group
+        self._lock = threading.Lock()
+        self._quick: SparkSession | None = None
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and types of a table or view."""
@@ -43,10 +54,23 @@ class SparkPort:
             schema = json.loads(self._session.table(table)._jdf.schema().json())
         return [(field["name"], _declared(field)) for field in schema["fields"]]
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Runs one query in this port's job group."""
+    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+        """Runs one query in this port's job group; see `DiffPort`."""
         with self._job_group(), spark_failures():
-            return [tuple(row) for row in self._session.sql(sql).collect()]
+            session = self._quick_session() if few else self._session
+            return [tuple(row) for row in session.sql(sql).collect()]
+
+    def _quick_session(self) -> SparkSession:
+        """A session like this one, on the same context, which runs queries as they are."""
+        with self._lock:
+            if self._quick is None:
+                # `newSession` would forget what was set in this one, the time zone for example.
+                copied: Any = self._session._jsparkSession.cloneSession()
+                quick = SparkSession(self._session.sparkContext, copied)
+                for name, value in _WITHOUT_PREPARING.items():
+                    quick.conf.set(name, value)
+                self._quick = quick
+            return self._quick
 
     def size(self, table: str) -> int | None:
         """Bytes that Spark expects to read from a table, from its files; None if it cannot say."""

@@ -9,12 +9,17 @@ from typing import Any, Protocol
 Interval = tuple[int, int]
 """Milliseconds since the epoch, start inclusive and end exclusive, as SQLMesh keeps intervals."""
 
+# Where generating code for a diff takes as long as running it without (2 slots, 8 columns: 0.35 s
+# instead of 0.62 s for 10,000 rows on each side, 0.88 s instead of 0.74 s for 50,000).
+FEW_ROWS = 20_000
+FEW_BYTES = 2**20
+
 # DECIMAL(38, decimals) must leave room for a digit before the point.
 MAX_DECIMALS = 37
 
 
 class DiffPort(Protocol):
-    """The two questions that a diff asks Spark. Both raise `SqlError`."""
+    """The questions that a diff asks Spark. All raise `SqlError`."""
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and types of a table or view, in order.
@@ -23,8 +28,16 @@ class DiffPort(Protocol):
         """
         ...
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Runs one query and returns its rows."""
+    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
+        """Runs one query and returns its rows.
+
+        Args:
+            few: It reads so little that making it ready takes longer than running it.
+        """
+        ...
+
+    def size(self, table: str) -> int | None:
+        """Bytes that are expected to be read from a table; None where nobody can say."""
         ...
 
 
@@ -65,6 +78,7 @@ class DiffSpec:
             compared: n copies against m are n * m pairs, which a wrong grain takes to billions.
         distinct: Whether distinct values are counted in columns that differ. It is known only
             afterwards which those are, so it is done in all of them, and nearly doubles the time.
+        few: Whether the PR environment's table is known to have no more than `FEW_ROWS` rows.
     """
 
     model: str
@@ -76,6 +90,7 @@ class DiffSpec:
     skip_columns: frozenset[str] = frozenset()
     rows_per_key: int = 32
     distinct: bool = True
+    few: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.decimals <= MAX_DECIMALS:
