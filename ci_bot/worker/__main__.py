@@ -35,6 +35,7 @@ from ci_bot.contracts.messages import (
 from ci_bot.contracts.versions.sqlmesh import WAY_OUT, is_supported, outside
 from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.worker.process.channel import Channel
+from ci_bot.worker.process.late_patterns import compile_late
 from ci_bot.worker.process.spark_end import SparkEnd
 from ci_bot.worker.process.stopping import Stop
 from ci_bot.worker.words.problems import cancelled, speakable
@@ -86,6 +87,7 @@ def main() -> None:
         gc.disable()
     limit_forks(request)
     leave_nothing_behind(request)
+    compile_late()
     try:
         if isinstance(request, ScanRequest):
             answer: Contract = read_only(request)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -27,7 +28,7 @@ from ci_bot.contracts.documents.apply import TableDiff
 from ci_bot.worker.apply.diff.compare import compare
 from ci_bot.worker.apply.diff.plan import CANCELLED, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side
-from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, TimeWindow
+from ci_bot.worker.apply.diff.spec import DiffSpec, Seen, SqlError, TimeWindow
 from ci_bot.worker.apply.diff.window import literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -55,20 +56,17 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 @dataclass
 class Asked:
-    """A port that remembers its queries."""
+    """A port that remembers how its queries are run."""
 
     port: SparkPort
-    sql: list[str] = field(default_factory=list)
+    plans: list[str] = field(default_factory=list)
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        return self.port.columns(table)
+    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[Seen]:
+        return self.port.look_at(table, few=few)
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
-        self.sql.append(sql)
+        self.plans += [row[0] for row in self.port.rows(f"EXPLAIN {sql}", few=few)]
         return self.port.rows(sql, few=few)
-
-    def size(self, table: str) -> int | None:
-        return self.port.size(table)
 
 
 def view(spark: SparkSession, name: str, query: str) -> None:
@@ -543,8 +541,7 @@ def test_plan__each_table_is_read_and_shuffled_once(spark: SparkSession, keys: l
     asked = Asked(SparkPort(spark))
     spec = DiffSpec("m", f"once_prod_{len(keys)}", f"once_pr_{len(keys)}", tuple(keys))
     assert compare(asked, spec).full_match == 50
-    (sql,) = asked.sql
-    plan = spark.sql(f"EXPLAIN {sql}").collect()[0][0]
+    (plan,) = asked.plans
     assert plan.count("FileScan parquet") == 2
     assert plan.count("Exchange hashpartitioning") == 2
     assert plan.count("Sort [") == 2
@@ -667,4 +664,7 @@ def test_port__size_of_tables(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1000).write.parquet(place)
     view(spark, "sized", f"SELECT * FROM parquet.`{place}`")
     held = sum(file.stat().st_size for file in Path(place).glob("*.parquet"))
-    assert SparkPort(spark).size("sized") == held
+    with SparkPort(spark).look_at("sized") as seen:
+        assert seen.size() == held
+        assert spark.catalog.tableExists(seen.name)
+    assert not spark.catalog.tableExists(seen.name)

@@ -89,6 +89,7 @@ def test_review__looks_at_what_is_not_committed_yet(team: Repository) -> None:
     assert KEY not in report.to_json()
 
 
+@pytest.mark.night
 def test_review__takes_nothing_of_what_main_has_got_meanwhile(team: Repository) -> None:
     """What others have merged since is no change of this branch, and was not taken back by it."""
     left = team.git("rev-parse", "HEAD")

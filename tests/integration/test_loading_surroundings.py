@@ -182,6 +182,7 @@ def test_relative_path__in_the_project__is_each_tree_s_own_copy(repository: Repo
     assert changed(reviewed_on_base(repository, {}, README)) == {}
 
 
+@pytest.mark.night
 def test_relative_path__from_the_root_of_the_checkout__is_each_tree_s_own_copy(
     repository: Repository,
 ) -> None:
@@ -209,6 +210,7 @@ def test_relative_path__of_several_projects__begins_at_the_root(repository: Repo
     assert changed(report) == {"shop.rates": "direct"}
 
 
+@pytest.mark.night
 def test_python_path__finds_modules_beside_the_models_of_each_tree(repository: Repository) -> None:
     base = {
         "config.yaml": CONFIG,
@@ -255,6 +257,7 @@ def test_python_path__that_the_base_lacks__is_no_failure_of_the_base(
     assert changed(report) == {"shop.rates": "added"}
 
 
+@pytest.mark.night
 def test_python_path__that_is_not_set__is_named_where_a_module_is_missing(
     repository: Repository,
 ) -> None:

@@ -78,6 +78,7 @@ def test_leaked_key__against_prods_state(tmp_path: Path, files: Files) -> None:
     assert leaks(report) == FOUND
 
 
+@pytest.mark.night
 def test_leaked_key__where_the_base_does_not_load(tmp_path: Path) -> None:
     report = review(write_repository(tmp_path, BROKEN_SQL), LEAK)
 
@@ -115,6 +116,7 @@ def test_leaked_key__of_a_plan_that_works__is_told_once(tmp_path: Path) -> None:
     assert "scan" in report.timings
 
 
+@pytest.mark.night
 def test_rules_that_know_models__are_told_once(tmp_path: Path) -> None:
     """They run in both processes; of a plan that works only what the models say counts."""
     repository = write_repository(tmp_path)

@@ -112,6 +112,7 @@ def test_policy__that_a_pull_request_brings__silences_nothing_and_is_a_finding(
     )
 
 
+@pytest.mark.night
 def test_policy__that_a_pull_request_tightens__is_a_note(tmp_path: Path) -> None:
     made = repository(tmp_path, LOW.format(models="shop.top*"))
     report = review(made, {POLICY: "version: 1\n"})
@@ -147,6 +148,7 @@ def test_policy__that_cannot_be_used__is_refused_with_its_line(tmp_path: Path) -
     assert "`filter-change` (did you mean `filter-changed`" in caught.value.message
 
 
+@pytest.mark.night
 def test_policy__that_the_pull_request_mends__counts_for_nothing_before_it(tmp_path: Path) -> None:
     wrong = LOW.format(models="shop.top*").replace("filter-changed", "filter-change")
     made = repository(tmp_path, wrong)
@@ -190,6 +192,7 @@ def test_comment__that_a_pull_request_adds__is_a_finding(tmp_path: Path) -> None
     assert [(risk.severity, risk.path, risk.line) for risk in found] == [("high", TOP, 6)] * 2
 
 
+@pytest.mark.night
 def test_comment__in_a_file_that_another_model_moves_into__does_not_count(tmp_path: Path) -> None:
     """Whoever may silence a scratch model takes a model of others to its file."""
     made = repository(tmp_path)
@@ -248,6 +251,7 @@ def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Pat
     assert not of(report, "R06-interval-limit")
 
 
+@pytest.mark.night
 def test_tolerance__of_a_changed_model__is_in_the_report(tmp_path: Path) -> None:
     text = "data-diff:\n- {models: shop.*, tolerance: 0.5, reason: x}\n"
     text += "- {models: shop.top*, tolerance: 0.25, reason: x}\n"

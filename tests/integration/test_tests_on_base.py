@@ -106,6 +106,7 @@ def test_a_new_test_that_fails__blocks(history: History) -> None:
     assert "The base branch does not have it." in risk.evidence
 
 
+@pytest.mark.night
 def test_a_test_in_another_file__is_found_by_its_name(history: History) -> None:
     def moved(shop: Shop) -> None:
         text = (shop.project / TEST).read_text()
@@ -140,6 +141,7 @@ def test_a_base_that_does_not_load__is_judged_by_what_changed(
     assert "is not known" in risk.evidence
 
 
+@pytest.mark.night
 def test_a_broken_definition__does_not_hide_the_other_tests(history: History) -> None:
     def broken(shop: Shop) -> None:
         text = (shop.project / TEST).read_text()

@@ -62,6 +62,7 @@ def test_broken_base__of_a_readme_commit__is_green_and_names_the_file(
     assert not report.appliable
 
 
+@pytest.mark.night
 def test_broken_base__of_a_change_elsewhere__is_a_review_without_blame(
     repository: Repository,
 ) -> None:
@@ -102,6 +103,7 @@ def test_broken_head__is_no_go_with_file_line_and_cause(repository: Repository) 
     assert of_rule(report, "R01-load-failed").severity == "blocker"
 
 
+@pytest.mark.night
 def test_broken_head__of_a_python_model__names_it(repository: Repository) -> None:
     text = (
         "from sqlmesh import model\n\n\n@model(\n    'shop.broken',\n    columns={'a': 'int'},\n)\n"
@@ -114,6 +116,7 @@ def test_broken_head__of_a_python_model__names_it(repository: Repository) -> Non
     assert (report.failure.model, report.failure.path) == ("shop.broken", "models/broken.py")
 
 
+@pytest.mark.night
 def test_broken_base__with_many_failures__is_not_blamed_for_the_one_met_first(
     repository: Repository,
 ) -> None:
@@ -143,6 +146,7 @@ def test_broken_head__in_many_files__names_the_others_too(repository: Repository
     assert "Also failing: models/b1.sql, models/b2.sql." in report.failure.message
 
 
+@pytest.mark.night
 def test_broken_macro__that_a_pull_request_removes__is_its_doing(repository: Repository) -> None:
     macro = (
         "from sqlmesh import macro\n\n\n@macro()\ndef twice(evaluator, x):\n    return f'{x} * 2'\n"
@@ -229,6 +233,7 @@ def state_repository(repository: Repository, tmp_path: Path) -> dict[str, str]:
     return good
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_state__where_the_base_fails_alike__blames_nobody(
     repository: Repository, tmp_path: Path

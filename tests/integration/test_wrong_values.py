@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nights
 from tests.checkout import Repository
 from tests.conftest import REPOSITORY
 from tests.integration.test_review import digest
@@ -92,7 +93,22 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.replace(" ", "-"))
+BY_DAY = (
+    "a gateway",
+    "no selection",
+    "an unknown kind",
+    "a branch that is not there",
+    "an unknown allowed model",
+    "a start",
+    "dates the wrong way round",
+    "no directory",
+    "a base that is not named",
+    "a base outside of git",
+    "an option of two forms",
+)
+
+
+@pytest.mark.parametrize("case", nights.cases(list(WRONG), by_day=BY_DAY))
 def test_wrong_value__is_two_lines_and_nothing_is_touched(case: str, shop: Shop) -> None:
     arguments, what, how = WRONG[case]
     before = digest(shop.state)
@@ -112,7 +128,7 @@ def duck(tmp_path: Path) -> Shop:
     return write_duck_shop(tmp_path)
 
 
-@pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
+@pytest.mark.parametrize("form", nights.cases(["terminal", "markdown", "json"], by_day=["json"]))
 def test_bad_configuration__has_no_report_in_any_form(
     duck: Shop, tmp_path: Path, form: str
 ) -> None:

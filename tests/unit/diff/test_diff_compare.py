@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +13,7 @@ from ci_bot.contracts.documents.apply import Profile
 from ci_bot.worker.apply.diff import profile
 from ci_bot.worker.apply.diff.compare import compare, compare_schema
 from ci_bot.worker.apply.diff.spark_types import SparkType, parse
-from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError, TimeWindow
+from ci_bot.worker.apply.diff.spec import DiffSpec, Seen, SqlError, TimeWindow
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01
@@ -26,11 +28,18 @@ class Scripted:
     answer: tuple[Any, ...] = ()
     asked: list[str] = field(default_factory=list)
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        return self.tables[table]
+    sizes: dict[str, int | None] = field(default_factory=dict)
+    few: bool = False
+    looked: list[tuple[str, bool]] = field(default_factory=list)
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    @contextmanager
+    def look_at(self, table: str, *, few: bool = False) -> Iterator[Seen]:
+        self.looked.append((table, few))
+        yield Seen(table, self.tables[table], lambda: self.sizes.get(table))
+
+    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         self.asked.append(sql)
+        self.few = few
         return [self.answer]
 
 
@@ -56,6 +65,26 @@ def test_compare__counts_and_rates() -> None:
     assert found.seconds is None
     assert found.skipped_because is None
     assert len(asked.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "sizes", "few"),
+    [
+        (True, (2**19, 2**19), True),
+        (True, (2**19, 2**19 + 1), False),
+        (True, (1, None), False),
+        (False, (1, 1), False),
+    ],
+)
+def test_compare__runs_without_preparing_where_both_sides_are_known_to_be_small(
+    known: bool, sizes: tuple[int | None, int | None], few: bool
+) -> None:
+    asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 11, 16, 12)
+    asked.sizes = dict(zip(asked.tables, sizes, strict=True))
+    assert compare(asked, spec(few=known)).compared
+    assert asked.few == few
+    # The query is run where the tables it names were looked at.
+    assert {where for _, where in asked.looked[-2:]} == {few}
 
 
 def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:

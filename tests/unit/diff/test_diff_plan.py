@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from ci_bot.worker.apply.diff.plan import (
     compare_models,
     over_budget,
 )
-from ci_bot.worker.apply.diff.spec import DiffSpec, SqlError
+from ci_bot.worker.apply.diff.spec import DiffSpec, Seen, SqlError
 
 COLUMNS = [("id", "int"), ("v", "int")]
 ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1, 1, *((0, 2, 1.5, "1", "2") * 2))
@@ -37,10 +38,11 @@ class Port:
     most: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        return COLUMNS
+    @contextmanager
+    def look_at(self, table: str, *, few: bool = False) -> Iterator[Seen]:
+        yield Seen(table, COLUMNS, lambda: None)
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         table = sql.split("FROM `", 1)[1].split("`", 1)[0]
         with self.lock:
             self.read.append(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,7 +15,7 @@ from ci_bot.worker.apply.diff import window as windows
 from ci_bot.worker.apply.diff.layout import Column, Layout, lay_out
 from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.apply.diff.spark_types import SparkType
-from ci_bot.worker.apply.diff.spec import FEW_BYTES, DiffPort, DiffSpec, SqlError
+from ci_bot.worker.apply.diff.spec import FEW_BYTES, DiffPort, DiffSpec, Seen, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
 TimeSource = Callable[[], float]
@@ -49,12 +50,36 @@ def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDif
     Raises:
         SqlError: Spark could not answer.
     """
-    _, _, layout = _laid_out(spark_sql, spec)
+    with _seen(spark_sql, spec, few=False) as (prod, pr):
+        layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
     return TableDiff(**_shown(spec, layout), compared=False, skipped_because=reason)
 
 
 def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
-    prod, pr, layout = _laid_out(port, spec)
+    if spec.few:
+        with _seen(port, spec, few=True) as (prod, pr):
+            if _is_little(prod, pr):
+                return _compared(port, spec, prod, pr, few=True)
+    with _seen(port, spec, few=False) as (prod, pr):
+        return _compared(port, spec, prod, pr, few=False)
+
+
+@contextmanager
+def _seen(port: DiffPort, spec: DiffSpec, *, few: bool) -> Iterator[tuple[Seen, Seen]]:
+    with (
+        port.look_at(table_name(spec.prod), few=few) as prod,
+        port.look_at(table_name(spec.pr), few=few) as pr,
+    ):
+        yield prod, pr
+
+
+def _is_little(*tables: Seen) -> bool:
+    sizes = [table.size() for table in tables]
+    return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
+
+
+def _compared(port: DiffPort, spec: DiffSpec, prod: Seen, pr: Seen, *, few: bool) -> TableDiff:
+    layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
     window = _window(spec, layout)
     reason = layout.impossible or window.impossible
     if reason:
@@ -63,8 +88,8 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
         )
     query = build(
         layout,
-        prod=prod,
-        pr=pr,
+        prod=prod.name,
+        pr=pr.name,
         conditions=window.conditions,
         decimals=spec.decimals,
         rows_per_key=spec.rows_per_key,
@@ -73,7 +98,7 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
     if "${" in query.sql:
         # Spark replaces ${...} in every statement, and quoting does not stop it.
         raise SqlError("A name in the tables holds ${, which Spark would replace.")
-    (answer,) = port.rows(query.sql, few=spec.few and _is_little(port, prod, pr))
+    (answer,) = port.rows(query.sql, few=few)
     return TableDiff(
         **_shown(spec, layout),
         compared=True,
@@ -82,16 +107,6 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
         complete=window.complete,
         **_counts(query, answer, spec, layout),
     )
-
-
-def _is_little(port: DiffPort, *tables: str) -> bool:
-    sizes = [port.size(table) for table in tables]
-    return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
-
-
-def _laid_out(port: DiffPort, spec: DiffSpec) -> tuple[str, str, Layout]:
-    prod, pr = table_name(spec.prod), table_name(spec.pr)
-    return prod, pr, lay_out(port.columns(prod), port.columns(pr), spec.keys, spec.skip_columns)
 
 
 def _shown(spec: DiffSpec, layout: Layout) -> dict[str, Any]:

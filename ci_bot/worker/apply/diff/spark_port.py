@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.apply.diff.spec import SqlError
+from ci_bot.worker.apply.diff.spec import Seen, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
 # Where Spark keeps the declared type of a CHAR or VARCHAR column, which its schema calls a string:
@@ -46,13 +47,24 @@ class SparkPort:
         self._session = session
         self._group = group
         self._lock = threading.Lock()
+        self._numbers = itertools.count()
         self._quick: SparkSession | None = None
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        """Names and types of a table or view."""
+    @contextmanager
+    def look_at(self, table: str, *, few: bool = False) -> Iterator[Seen]:
+        """A table by a name of this session alone; see `DiffPort`."""
+        session = self._quick_session() if few else self._session
+        name = f"ci_bot_diff_{next(self._numbers)}"
         with spark_failures():
-            schema = json.loads(self._session.table(table)._jdf.schema().json())
-        return [(field["name"], _declared(field)) for field in schema["fields"]]
+            frame = session.table(table)
+            schema = json.loads(frame._jdf.schema().json())
+            frame.createTempView(name)
+        try:
+            columns = [(field["name"], _declared(field)) for field in schema["fields"]]
+            yield Seen(name, columns, lambda: _size(frame))
+        finally:
+            with suppress(Py4JError):
+                session.catalog.dropTempView(name)
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group; see `DiffPort`."""
@@ -71,13 +83,6 @@ class SparkPort:
                     quick.conf.set(name, value)
                 self._quick = quick
             return self._quick
-
-    def size(self, table: str) -> int | None:
-        """Bytes that Spark expects to read from a table, from its files; None if it cannot say."""
-        with spark_failures():
-            plan = self._session.table(table)._jdf.queryExecution().optimizedPlan()
-            size = int(str(plan.stats().sizeInBytes()))
-        return size if size < _UNKNOWN_SIZE else None
 
     def cancel(self) -> None:
         """Ends the queries of this port that are running now."""
@@ -104,6 +109,14 @@ def side_by_side(session: SparkSession) -> int:
     to the other one. No more tasks run for it, so it needs no more memory.
     """
     return max(2, min(4, session.sparkContext.defaultParallelism // 2))
+
+
+def _size(frame: DataFrame) -> int | None:
+    """Bytes that Spark expects to read of a table, from its files; None if it cannot say."""
+    with spark_failures():
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        size = int(str(plan.stats().sizeInBytes()))
+    return size if size < _UNKNOWN_SIZE else None
 
 
 @contextmanager

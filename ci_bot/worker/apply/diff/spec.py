@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,13 +19,31 @@ FEW_BYTES = 2**20
 MAX_DECIMALS = 37
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A table or view that Spark has looked at.
+
+    Args:
+        name: How queries name it, so that nothing is looked up once more. With a view upon views
+            that is most of a query's time.
+        columns: Names and types, in order. Types are written as in Spark's DDL, with the field
+            names of structs in backticks.
+        size: The bytes that are expected to be read; None where nobody can say.
+    """
+
+    name: str
+    columns: Sequence[tuple[str, str]]
+    size: Callable[[], int | None]
+
+
 class DiffPort(Protocol):
-    """The questions that a diff asks Spark. All raise `SqlError`."""
+    """What a diff asks of Spark. All of it raises `SqlError`."""
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        """Names and types of a table or view, in order.
+    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[Seen]:
+        """Looks at a table; what it gives holds until the end of the block.
 
-        Types are written as in Spark's DDL, with the field names of structs in backticks.
+        Args:
+            few: As of the query in which it will be read.
         """
         ...
 
@@ -34,10 +53,6 @@ class DiffPort(Protocol):
         Args:
             few: It reads so little that making it ready takes longer than running it.
         """
-        ...
-
-    def size(self, table: str) -> int | None:
-        """Bytes that are expected to be read from a table; None where nobody can say."""
         ...
 
 

@@ -1,0 +1,42 @@
+"""Patterns that are compiled late find what they find otherwise."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import json, sys
+if sys.argv[1] == "late":
+    from ci_bot.worker.process.late_patterns import compile_late
+    compile_late()
+    import regex
+    plain = regex.compile
+import dateparser
+from dateparser import timezone_parser
+made = [name for name, zone in timezone_parser._tz_offsets if "search" in vars(zone["regex"])] \\
+    if sys.argv[1] == "late" else []
+words = ["2024-01-01", "1 week ago", "2024-01-01 10:00 CEST", "10:00 UTC+3", "noon EST", "no date"]
+now = {"RELATIVE_BASE": __import__("datetime").datetime(2024, 5, 6)}
+found = [str(dateparser.parse(word, settings=now)) for word in words]
+kept = [timezone_parser.word_is_tz(word) for word in ("EST", "estate", "+03:00")]
+if sys.argv[1] == "late":
+    assert regex.compile is plain
+print(json.dumps([found, kept, made]))
+"""
+
+
+def told(how: str) -> list[list[object]]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True
+    )
+    found: list[list[object]] = json.loads(done.stdout)
+    return found
+
+
+def test_late__finds_the_same_and_compiles_nothing_on_import() -> None:
+    plain, late = told("plain"), told("late")
+    assert late == plain
+    assert late[0][2] == "2024-01-01 10:00:00+02:00"
+    assert late[2] == []
