@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ci_bot.machine import Machine
 from tests.oracle.runner import RunnerLog, read_file_command
 from tests.shared_jvm import JVM
 
-NOON = datetime(2026, 8, 22, 12, 0, 0, tzinfo=UTC)
+NOON = datetime(2026, 8, 22, 12, 0, 0, tzinfo=timezone.utc)
 
 
 @dataclass

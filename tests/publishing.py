@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ci_bot.secrets import Redactor
 from tests.factories import HEAD, make_context
 
 ME = "github-actions[bot]"
-NOON = datetime(2026, 8, 22, 12, tzinfo=UTC)
+NOON = datetime(2026, 8, 22, 12, tzinfo=timezone.utc)
 RUNNER = Runner(
     repository="shop/warehouse",
     api_url="https://api.github.com",

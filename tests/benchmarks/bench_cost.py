@@ -217,9 +217,12 @@ def make_data(program: str, scale: str, data: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    """For Spark's own address: none that the system could give to somebody else meanwhile."""
+    for port in range(4040, 4140):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise RuntimeError("no port from 4040 to 4139 is free")
 
 
 def apply_and_tell(

@@ -11,7 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -117,5 +117,5 @@ def _identity(text: str) -> dict[str, str]:
         raise EmulateError(f"not a git identity: {text!r}")
     zone = found["zone"]
     offset = timedelta(hours=int(zone[:3]), minutes=int(zone[0] + zone[3:]))
-    moment = datetime.fromtimestamp(int(found["time"]), UTC).astimezone(timezone(offset))
+    moment = datetime.fromtimestamp(int(found["time"]), timezone.utc).astimezone(timezone(offset))
     return {"name": found["name"], "email": found["email"], "date": moment.isoformat()}

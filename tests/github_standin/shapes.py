@@ -5,7 +5,7 @@ times.
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from .wire import Answer, json_answer
@@ -18,7 +18,7 @@ _IDS = {ACTIONS_BOT: 41898282, "dependabot[bot]": 49699333}
 
 def now() -> str:
     """The time as GitHub writes it: UTC, whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def stable_id(text: str) -> int:

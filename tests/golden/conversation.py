@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from ci_bot.bot.comment.context import CommentContext, DisplayProgress, Rendered
@@ -32,7 +32,7 @@ from ci_bot.contracts.messages import Progress
 from tests.golden.pull_requests import NUMBER
 from tests.publishing import RUNNER, Memory, machine_at, publisher_of
 
-MORNING = datetime(2014, 1, 1, 8, tzinfo=UTC)
+MORNING = datetime(2014, 1, 1, 8, tzinfo=timezone.utc)
 # As long as this an apply has run when the comment shows the recorded step.
 APPLYING_SECONDS = 60.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
@@ -85,7 +85,7 @@ def pass_a_day(shop: Shop, environment: str) -> None:
     ((text,),) = query(shop, f"SELECT document FROM sqlmesh_ci_bot._environments {where}")
     row = json.loads(text)
     then = datetime.fromisoformat(row["updated_at"]) - timedelta(days=1)
-    row["updated_at"] = then.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    row["updated_at"] = then.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     with duckdb.connect(str(shop.state)) as connection:
         connection.execute(
             f"UPDATE sqlmesh_ci_bot._environments SET document = ? {where}", [json.dumps(row)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import pytest
 
@@ -22,7 +22,7 @@ MIDNIGHT = NOW - 10 * 3_600_000 - 30 * 60_000
         (MIDNIGHT, "2024-02-01T00:00:00Z"),
         (NOW + 7, "2024-02-01T10:30:00.007000Z"),
         ("2024-02-01 12:00:00+02:00", "2024-02-01T10:00:00Z"),
-        (datetime(2024, 2, 1, 5, tzinfo=UTC), "2024-02-01T05:00:00Z"),
+        (datetime(2024, 2, 1, 5, tzinfo=timezone.utc), "2024-02-01T05:00:00Z"),
     ],
 )
 def test_iso__is_utc_with_a_fraction_only_where_there_is_one(moment: object, text: str) -> None:
@@ -33,7 +33,7 @@ def test_start_of_day__is_the_midnight_at_or_before() -> None:
     assert times.start_of_day(NOW) == MIDNIGHT
     assert times.start_of_day(MIDNIGHT) == MIDNIGHT
     assert times.milliseconds("2024-02-01") == MIDNIGHT
-    assert abs(times.now_milliseconds() - datetime.now(UTC).timestamp() * 1000) < 60_000
+    assert abs(times.now_milliseconds() - datetime.now(timezone.utc).timestamp() * 1000) < 60_000
 
 
 @pytest.mark.parametrize(

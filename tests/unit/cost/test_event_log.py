@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_written_table__is_none_of_reads_views_and_other_tables(node: str, text:
 
 
 def day(number: int, month: int = 1) -> datetime:
-    return datetime(2024, month, number, tzinfo=UTC)
+    return datetime(2024, month, number, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -25,7 +25,7 @@ def snapshot(cron: str, batch_size: int | None = None) -> Snapshot:
 
 
 def moment(text: str) -> int:
-    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1_000)
+    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() * 1_000)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class SparkPort:
             columns = [(field["name"], _declared(field)) for field in schema["fields"]]
             yield Seen(name, columns, lambda: _size(frame))
         finally:
-            with suppress(Py4JError):
+            with suppress(Py4JError, PySparkException):
                 session.catalog.dropTempView(name)
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
@@ -76,12 +76,7 @@ class SparkPort:
         """A session like this one, on the same context, which runs queries as they are."""
         with self._lock:
             if self._quick is None:
-                # `newSession` would forget what was set in this one, the time zone for example.
-                copied: Any = self._session._jsparkSession.cloneSession()
-                quick = SparkSession(self._session.sparkContext, copied)
-                for name, value in _WITHOUT_PREPARING.items():
-                    quick.conf.set(name, value)
-                self._quick = quick
+                self._quick = _without_preparing(self._session)
             return self._quick
 
     def cancel(self) -> None:
@@ -109,6 +104,20 @@ def side_by_side(session: SparkSession) -> int:
     to the other one. No more tasks run for it, so it needs no more memory.
     """
     return max(2, min(4, session.sparkContext.defaultParallelism // 2))
+
+
+def _without_preparing(session: SparkSession) -> SparkSession:
+    """A session like this one that runs queries as they are; this one where there is none."""
+    try:
+        # `newSession` would forget what was set in this one, the time zone for example. This is
+        # Spark's own method, so another version may not have it.
+        copied: Any = session._jsparkSession.cloneSession()
+        quick = SparkSession(session.sparkContext, copied)
+        for name, value in _WITHOUT_PREPARING.items():
+            quick.conf.set(name, value)
+    except (PySparkException, Py4JError):
+        return session
+    return quick
 
 
 def _size(frame: DataFrame) -> int | None:
