@@ -13,12 +13,7 @@ class Contract(BaseModel):
     """A frozen record that refuses unknown keys and never coerces a value silently."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        populate_by_name=True,
-        defer_build=True,
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
     )
 
     def to_json(self, *, indent: int | None = None) -> str:

@@ -372,7 +372,7 @@ AnyAnswer = (
     | FailedAnswer
 )
 Answer = Annotated[AnyAnswer, Field(discriminator="activity")]
-# Of these each process reads a few, and to be ready for all takes a tenth of a second.
+# The bot reads answers, the worker writes one: it need not be ready to read all of them.
 ANSWER: TypeAdapter[AnyAnswer] = TypeAdapter(Answer, config=ConfigDict(defer_build=True))
 
 
