@@ -103,7 +103,9 @@ def write_project(root: Path, port: int) -> Shop:
         derby=root / "derby",
         state=shop.state,
     )
-    config = config.replace('spark.ui.enabled: "false"', f'spark.ui.port: "{port}"')
+    # Said, because the defaults of an image without Spark's own page would turn it off.
+    page = f'spark.ui.enabled: "true"\n        spark.ui.port: "{port}"'
+    config = config.replace('spark.ui.enabled: "false"', page)
     config = config.replace(
         "spark.log.level: ERROR",
         f'spark.log.level: ERROR\n        spark.eventLog.enabled: "true"\n'
