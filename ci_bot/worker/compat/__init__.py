@@ -64,6 +64,7 @@ from ci_bot.worker.compat.selection import select_by_changed_files
 from ci_bot.worker.compat.shortcuts.as_in_prod import as_in_prod
 from ci_bot.worker.compat.shortcuts.plan_building import build
 from ci_bot.worker.compat.shortcuts.throwaway_cache import spare_the_cache
+from ci_bot.worker.compat.shortcuts.types_read_once import types_read_once
 from ci_bot.worker.compat.spark import (
     LazySparkConnectionConfig,
     ListingSparkAdapter,
@@ -177,5 +178,6 @@ __all__ = [
     "table_clauses",
     "throwaway_state",
     "throwaway_state_again",
+    "types_read_once",
     "written_bot_settings",
 ]

@@ -37,7 +37,7 @@ def load(context: Any, phase: AbstractContextManager[None], repository: Path) ->
     Raises:
         NotLoaded: with the file, the line and the cause.
     """
-    with phase, compat.registries_kept():
+    with phase, compat.registries_kept(), compat.types_read_once():
         try:
             context.load()
         except BotError:
