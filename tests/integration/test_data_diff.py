@@ -28,7 +28,7 @@ from ci_bot.contracts.documents.apply import TableDiff
 from ci_bot.worker.apply.diff.compare import compare
 from ci_bot.worker.apply.diff.plan import CANCELLED, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side
-from ci_bot.worker.apply.diff.spec import DiffSpec, Seen, SqlError, TimeWindow
+from ci_bot.worker.apply.diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow
 from ci_bot.worker.apply.diff.window import literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -61,7 +61,7 @@ class Asked:
     port: SparkPort
     plans: list[str] = field(default_factory=list)
 
-    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[Seen]:
+    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
         return self.port.look_at(table, few=few)
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ from ci_bot.contracts.documents.apply import Profile
 from ci_bot.worker.apply.diff import profile
 from ci_bot.worker.apply.diff.compare import compare, compare_schema
 from ci_bot.worker.apply.diff.spark_types import SparkType, parse
-from ci_bot.worker.apply.diff.spec import DiffSpec, Seen, SqlError, TimeWindow
+from ci_bot.worker.apply.diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow
 
 DAY = 86_400_000
 JANUARY = 1_704_067_200_000  # 2024-01-01
@@ -33,9 +33,9 @@ class Scripted:
     looked: list[tuple[str, bool]] = field(default_factory=list)
 
     @contextmanager
-    def look_at(self, table: str, *, few: bool = False) -> Iterator[Seen]:
+    def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
         self.looked.append((table, few))
-        yield Seen(table, self.tables[table], lambda: self.sizes.get(table))
+        yield SeenTable(table, self.tables[table], lambda: self.sizes.get(table))
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         self.asked.append(sql)

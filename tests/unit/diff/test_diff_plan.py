@@ -22,7 +22,7 @@ from ci_bot.worker.apply.diff.plan import (
     compare_models,
     over_budget,
 )
-from ci_bot.worker.apply.diff.spec import DiffSpec, Seen, SqlError
+from ci_bot.worker.apply.diff.spec import DiffSpec, SeenTable, SqlError
 
 COLUMNS = [("id", "int"), ("v", "int")]
 ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1, 1, *((0, 2, 1.5, "1", "2") * 2))
@@ -39,8 +39,8 @@ class Port:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def look_at(self, table: str, *, few: bool = False) -> Iterator[Seen]:
-        yield Seen(table, COLUMNS, lambda: None)
+    def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
+        yield SeenTable(table, COLUMNS, lambda: None)
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         table = sql.split("FROM `", 1)[1].split("`", 1)[0]

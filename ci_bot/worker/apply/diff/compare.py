@@ -15,7 +15,7 @@ from ci_bot.worker.apply.diff import window as windows
 from ci_bot.worker.apply.diff.layout import Column, Layout, lay_out
 from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
 from ci_bot.worker.apply.diff.spark_types import SparkType
-from ci_bot.worker.apply.diff.spec import FEW_BYTES, DiffPort, DiffSpec, Seen, SqlError
+from ci_bot.worker.apply.diff.spec import FEW_BYTES, DiffPort, DiffSpec, SeenTable, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
 TimeSource = Callable[[], float]
@@ -65,7 +65,7 @@ def _compare(port: DiffPort, spec: DiffSpec) -> TableDiff:
 
 
 @contextmanager
-def _seen(port: DiffPort, spec: DiffSpec, *, few: bool) -> Iterator[tuple[Seen, Seen]]:
+def _seen(port: DiffPort, spec: DiffSpec, *, few: bool) -> Iterator[tuple[SeenTable, SeenTable]]:
     with (
         port.look_at(table_name(spec.prod), few=few) as prod,
         port.look_at(table_name(spec.pr), few=few) as pr,
@@ -73,12 +73,14 @@ def _seen(port: DiffPort, spec: DiffSpec, *, few: bool) -> Iterator[tuple[Seen, 
         yield prod, pr
 
 
-def _is_little(*tables: Seen) -> bool:
+def _is_little(*tables: SeenTable) -> bool:
     sizes = [table.size() for table in tables]
     return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
 
 
-def _compared(port: DiffPort, spec: DiffSpec, prod: Seen, pr: Seen, *, few: bool) -> TableDiff:
+def _compared(
+    port: DiffPort, spec: DiffSpec, prod: SeenTable, pr: SeenTable, *, few: bool
+) -> TableDiff:
     layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
     window = _window(spec, layout)
     reason = layout.impossible or window.impossible

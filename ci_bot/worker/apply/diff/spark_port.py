@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.apply.diff.spec import Seen, SqlError
+from ci_bot.worker.apply.diff.spec import SeenTable, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
 
 # Where Spark keeps the declared type of a CHAR or VARCHAR column, which its schema calls a string:
@@ -51,7 +51,7 @@ class SparkPort:
         self._quick: SparkSession | None = None
 
     @contextmanager
-    def look_at(self, table: str, *, few: bool = False) -> Iterator[Seen]:
+    def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
         """A table by a name of this session alone; see `DiffPort`."""
         session = self._quick_session() if few else self._session
         name = f"ci_bot_diff_{next(self._numbers)}"
@@ -61,7 +61,7 @@ class SparkPort:
             frame.createTempView(name)
         try:
             columns = [(field["name"], _declared(field)) for field in schema["fields"]]
-            yield Seen(name, columns, lambda: _size(frame))
+            yield SeenTable(name, columns, lambda: _size(frame))
         finally:
             with suppress(Py4JError, PySparkException):
                 session.catalog.dropTempView(name)

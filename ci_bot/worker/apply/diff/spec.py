@@ -20,7 +20,7 @@ MAX_DECIMALS = 37
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenTable:
     """A table or view that Spark has looked at.
 
     Args:
@@ -39,7 +39,7 @@ class Seen:
 class DiffPort(Protocol):
     """What a diff asks of Spark. All of it raises `SqlError`."""
 
-    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[Seen]:
+    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
         """Looks at a table; what it gives holds until the end of the block.
 
         Args:
