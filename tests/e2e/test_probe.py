@@ -14,20 +14,14 @@ def change_orders(shop: Shop) -> None:
     shop.edit("models/orders.sql", "customer_id * 10 AS INT", "customer_id * 9 AS INT")
 
 
-@pytest.mark.parametrize("asked", ["by a comment", "on the page of the workflow"])
-def test_probe__answers_and_leaves_the_comment_and_a_close_removes_it(
-    scene: Scene, asked: str
-) -> None:
+def test_probe__answers_and_leaves_the_comment_and_a_close_removes_it(scene: Scene) -> None:
     change = scene.open("probe", change_orders)
     reviewed = change.review()
     assert reviewed.exit_code == 0, f"{reviewed.stdout}\n{reviewed.stderr}"
     plan, before = str(reviewed.outputs["plan-id"]), change.sticky()
 
-    if asked == "by a comment":
-        comment = change.pull.add_comment(f"/sqlmesh apply {plan[:12]} --probe", login="writer")
-        probed = change.dispatch({"comment-id": str(comment["id"])}, actor=BOT)
-    else:
-        probed = change.dispatch({"mode": "probe", "plan-id": plan[:12]})
+    comment = change.pull.add_comment(f"/sqlmesh apply {plan[:12]} --probe", login="writer")
+    probed = change.dispatch({"comment-id": str(comment["id"])}, actor=BOT)
 
     assert probed.exit_code == 0, f"{probed.stdout}\n{probed.stderr}"
     assert (probed.outputs["reason-code"], probed.outputs["plan-id"]) == ("probed", plan)
