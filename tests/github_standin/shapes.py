@@ -23,7 +23,7 @@ def now() -> str:
 
 def stable_id(text: str) -> int:
     """A positive number below 2**31 that depends on `text` alone."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
 def node_id(kind: str, number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,8 @@ def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
     init_example_project(path, engine_type=engine, dialect=engine, template=template)
     compat.analytics_off()
     set_console(NoopConsole())
-    with chdir(path):  # the example's database is a file of the current directory
+    with pytest.MonkeyPatch.context() as place:
+        place.chdir(path)  # the example's database is a file of the current directory
         context = Context(paths=[str(path)])
         files = sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
         try:
@@ -81,7 +81,8 @@ def test_example__uses_the_rules_in_its_own_linter(tmp_path: Path) -> None:
     compat.analytics_off()
     set_console(NoopConsole())
 
-    with chdir(tmp_path):
+    with pytest.MonkeyPatch.context() as place:
+        place.chdir(tmp_path)
         context = Context(paths=[str(tmp_path)])
         found = context.lint_models(raise_on_error=False)
         context.close()

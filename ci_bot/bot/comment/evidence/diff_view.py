@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ci_bot.bot.comment.text import words
 from ci_bot.contracts.documents.apply import ColumnMatch, TableDiff
+from ci_bot.contracts.durations import days_between
 
 DiffState = Literal["same", "empty", "suspect", "differs"]
 
@@ -60,7 +60,7 @@ class DiffView:
         part, whole = self._diff.window, self._diff.window_of
         if part is None or whole is None:
             return None
-        compared, all_days = words.days(part.start, part.end), words.days(whole.start, whole.end)
+        compared, all_days = (days_between(one.start, one.end) for one in (part, whole))
         if compared is None or not all_days:
             return None
         return round(compared), round(all_days)

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 from ci_bot.contracts import durations
 from ci_bot.contracts.documents.plan import Decision
 
-_DAY = 86_400
 duration, executor_time = durations.duration, durations.executor_time
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _THOUSAND = 1000
@@ -129,7 +128,7 @@ def percent(rate: float) -> str:
 
 def moment(timestamp: str) -> datetime:
     """The time of a contract's timestamp."""
-    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone(timezone.utc)
+    return durations.read_time(timestamp).astimezone(timezone.utc)
 
 
 def clock(timestamp: str, now: str | None = None) -> str:
@@ -175,15 +174,6 @@ def span(windows: list[tuple[str | None, str | None]]) -> str | None:
     if not starts or not ends:
         return None
     return window(min(starts, key=moment), max(ends, key=moment))
-
-
-def days(start: str, end: str) -> float | None:
-    """How many days lie between two times or dates of the warehouse; None where they are not."""
-    try:
-        first, last = datetime.fromisoformat(start), datetime.fromisoformat(end)
-        return (last - first).total_seconds() / _DAY
-    except (ValueError, TypeError):
-        return None
 
 
 def bar(done: int, total: int, width: int = 24) -> str:

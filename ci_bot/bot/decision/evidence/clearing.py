@@ -7,7 +7,6 @@ not by a model without those that read it. What is left open says which part was
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Literal
 
 from ci_bot.bot.decision.followers import followers
@@ -15,6 +14,7 @@ from ci_bot.bot.decision.risks import counted
 from ci_bot.contracts.documents.apply import NotCleared, TableDiff
 from ci_bot.contracts.documents.policy import Weighed
 from ci_bot.contracts.documents.report import Report, Risk
+from ci_bot.contracts.durations import days_between
 from ci_bot.contracts.rules import RULES
 
 DATA_DIFF: Literal["data_diff"] = "data_diff"
@@ -119,17 +119,8 @@ def _part(diff: TableDiff) -> str:
     if window is None or whole is None:
         return "only a part of it was compared"
     text = f"only {window.start[:10]} to {window.end[:10]} was compared"
-    part, days = (_days(one.start, one.end) for one in (window, whole))
+    part, days = (round(days_between(one.start, one.end) or 0) for one in (window, whole))
     return f"{text}, {part:,} of {counted(days, 'day')} that prod has" if part and days else text
-
-
-def _days(start: str, end: str) -> int:
-    try:
-        return round(
-            (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() / 86_400
-        )
-    except (ValueError, TypeError):
-        return 0
 
 
 def _weighed(item: Risk, proof: str) -> Weighed:
