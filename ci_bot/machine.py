@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -79,6 +79,10 @@ class Machine:
     def timestamp(self) -> str:
         """Now, ISO 8601 in UTC, to the second."""
         return self.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def today(self) -> date:
+        """The day of `timestamp`."""
+        return self.utc_now().date()
 
 
 def of_this_process() -> Machine:

@@ -25,11 +25,12 @@ def redacted(document: _Document, redact: Redact) -> _Document:
 
     Contracts are frozen, so what has no secret is not copied: that is nearly all of a large report.
     """
-    changed = {
-        name: told
-        for name in _open_fields(type(document))
-        if (told := _value(value := getattr(document, name), redact)) is not value
-    }
+    changed = {}
+    for name in _open_fields(type(document)):
+        value = getattr(document, name)
+        told = _value(value, redact)
+        if told is not value:
+            changed[name] = told
     # The copy needs no validation: no text has become longer.
     return document.model_copy(update=changed) if changed else document
 

@@ -17,6 +17,7 @@ from ci_bot.worker.words.problems import (
     MacroRefusedError,
     cancelled,
     failure_of,
+    headline,
     place,
     root_cause,
     sentence,
@@ -160,3 +161,8 @@ def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
 def test_cancelled__says_what_and_that_it_goes_on() -> None:
     failure = cancelled("apply")
     assert (failure.exit_code, failure.message) == (130, "The apply was cancelled.")
+
+
+def test_headline__of_an_error_in_java_is_what_java_says_first() -> None:
+    told = headline(RuntimeError(PY4J))
+    assert told == "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 from ci_bot.bot.comment import reply
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
@@ -78,7 +76,7 @@ def apply_locally(
             Commits(),
             hours=max_executor_hours,
             price=executor_hour_price,
-            today=date.fromisoformat(machine.timestamp()[:10]),
+            today=machine.today(),
         )
         document = applying.apply(
             client,

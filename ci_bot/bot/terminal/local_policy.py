@@ -57,7 +57,7 @@ def check_policy(machine: Machine, *, path: str) -> int:
             "every finding has its rule's own weight.",
             reason_code="bad_policy",
         )
-    found = read_policy(content, path=shown, rules=known_rules(), today=_today(machine))
+    found = read_policy(content, path=shown, rules=known_rules(), today=machine.today())
     policy = Policy((found,))
     if policy.scopes():
         project = os.path.relpath(file.parent, machine.directory)
@@ -87,7 +87,7 @@ def explain_policy(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        today = _today(machine)
+        today = machine.today()
         if base_ref is None:
             team = of_working_tree(client.checkout, client.projects, today=today)
         else:
@@ -107,10 +107,6 @@ def explain_policy(
         text = _model_page(team, matches, answer.model, client.checkout, owners, machine)
     print(text, file=machine.out, end="", flush=True)
     return EXIT_DONE
-
-
-def _today(machine: Machine) -> date:
-    return date.fromisoformat(machine.timestamp()[:10])
 
 
 def _asked(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
@@ -139,7 +135,7 @@ def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
     entries = policy.entries
     told = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     page.title(f"{path} · {told}, all of them can be used", "green")
-    today = _today(machine)
+    today = machine.today()
     for entry in sorted(entries, key=lambda item: item.line):
         _entry(page, entry, today)
     for name, value in policy.limits:

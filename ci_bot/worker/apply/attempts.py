@@ -25,7 +25,7 @@ from ci_bot.worker.records.lease import LeaseLostError
 from ci_bot.worker.records.leases import Say
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.words.names import Names
-from ci_bot.worker.words.problems import failure_of, root_cause, sentence
+from ci_bot.worker.words.problems import failure_of, headline, root_cause, sentence
 
 # A race is lost once or twice; what fails three times has another reason.
 MAX_ATTEMPTS = 3
@@ -218,4 +218,4 @@ def _schema(table: str) -> str:
 
 def _one_line(error: BaseException, recorder: Recorder) -> str:
     cause = root_cause(recorder.failures[0] if recorder.failures else error)
-    return shortened(sentence(cause).splitlines()[0], 1_000)
+    return shortened(headline(cause), 1_000)

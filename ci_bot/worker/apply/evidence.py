@@ -26,7 +26,7 @@ from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog, Relation
 from ci_bot.worker.words.names import Names
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.words.problems import headline, sentence
 
 Result = TypeVar("Result")
 
@@ -80,15 +80,10 @@ def resolve(
         View(
             view=relation.shown,
             resolves=error is None,
-            error=None if error is None else _in_short(error),
+            error=None if error is None else shortened(headline(error), _LONGEST),
         )
         for relation, error in answers.items()
     ]
-
-
-def _in_short(error: Exception) -> str:
-    """What stands before the plan or the stack that Spark adds."""
-    return shortened(sentence(error).splitlines()[0], _LONGEST)
 
 
 def collected(

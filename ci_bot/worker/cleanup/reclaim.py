@@ -25,7 +25,7 @@ from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.warehouse.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.words import times
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.words.problems import headline
 
 PHASES = ("reclaimable", "reclaiming")
 
@@ -280,4 +280,4 @@ def _kept(table: str, why: str, until: int | None) -> KeptTable:
 
 def first_line(error: BaseException) -> str:
     """What went wrong, in one line."""
-    return shortened(sentence(error).splitlines()[0], 4_000)
+    return shortened(headline(error), 4_000)

@@ -19,7 +19,7 @@ from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, AdapterSql, Catalog
-from ci_bot.worker.words.problems import sentence, spark_not_started
+from ci_bot.worker.words.problems import headline, spark_not_started
 
 
 class ListingSparkAdapter(SparkEngineAdapter):
@@ -226,7 +226,7 @@ def runs_a_job(context: Context, seconds: float) -> str | None:
     except Exception as error:
         if not too_late.is_set():
             raise
-        return sentence(error).splitlines()[0]
+        return headline(error)
     finally:
         timer.cancel()
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)

@@ -13,7 +13,7 @@ from ci_bot.worker.doctor.spark_network import LOCAL
 from ci_bot.worker.process import java
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog, Relation, quoted
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.words.problems import headline
 
 _MOST_VIEWS = 50
 # A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.
@@ -128,7 +128,7 @@ def listing(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     try:
         AdapterSql(context.engine_adapter).rows(f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'")
     except Exception as error:
-        why = shortened(sentence(error).splitlines()[0], _LONGEST)
+        why = shortened(headline(error), _LONGEST)
         return ProjectCheck(
             name="listing",
             status="warn",
@@ -157,7 +157,7 @@ def rights(context: Any, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(
         name="rights",
         status="fail",
-        message=f"{read}; {view.shown}: {shortened(sentence(why), _LONGEST)}",
+        message=f"{read}; {view.shown}: {shortened(headline(why), _LONGEST)}",
         fix="Give this account the right to read prod's schemas and the physical ones, or run "
         "`sqlmesh plan` if the view is broken.",
     )

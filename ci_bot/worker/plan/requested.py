@@ -21,7 +21,7 @@ from ci_bot.worker import compat
 from ci_bot.worker.plan.options import PlanOptions, resolve
 from ci_bot.worker.project.plan_settings import PlanSettings
 from ci_bot.worker.words.names import Names
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.words.problems import headline
 
 # Signs of SQLMesh's selector language; what has none of them is the name of one model.
 SELECTOR = frozenset("*?+^:@&|()!")
@@ -114,7 +114,7 @@ def _check_selection(context: Any, name: str, text: str) -> None:
     except BotError:
         raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
-        why = sentence(error).splitlines()[0].partition(": ")[0]
+        why = headline(error).partition(": ")[0]
         raise BadInput(
             f"`{name}` cannot be {quoted_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "

@@ -1,7 +1,7 @@
 """Regular expressions that importing SQLMesh compiles and hardly a run asks for, compiled late.
 
-SQLMesh reads dates with dateparser, whose list of time zones is two thousand expressions: a fifth
-of the time of the import. A date that names no zone asks for one of them.
+SQLMesh reads dates with dateparser, whose list of time zones is two thousand expressions: a tenth
+of a worker's start. A date that names no zone asks for one of them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.stateless import load_alone
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.words.names import Names
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.words.problems import headline
 
 _LONGEST_PROBLEM = 300
 Expand = Callable[[Sequence[str]], set[str]]
@@ -125,7 +125,7 @@ def unreadable(selections: Iterable[str]) -> str | None:
         try:
             compat.parse_selection(text)
         except Exception as error:  # its parser and deep nesting each raise their own
-            why = sentence(error).splitlines()[0].partition(": ")[0]
+            why = headline(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
     return None
 
@@ -159,5 +159,5 @@ def _scoped(
             )
             return ScopedModels(before=before, after=after)
         except Exception as error:  # a kind of resource that it does not know
-            problem = sentence(error).splitlines()[0][:_LONGEST_PROBLEM]
+            problem = headline(error)[:_LONGEST_PROBLEM]
     return ScopedModels(before=[], after=[], problem=problem)

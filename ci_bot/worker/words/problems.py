@@ -114,6 +114,11 @@ def sentence(error: BaseException) -> str:
     return "\n".join(shown) or type(error).__name__
 
 
+def headline(error: BaseException) -> str:
+    """The first line of `sentence`: what stands before the plan or the causes that Spark adds."""
+    return sentence(error).splitlines()[0]
+
+
 def _word(token: re.Match[str]) -> str:
     return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
 
@@ -144,7 +149,7 @@ def spark_not_started(error: BaseException, environ: Mapping[str, str]) -> BadIn
     found, spark = java.runtime(environ), java.spark_version()
     where = "" if found is None else f" on {found}"
     return BadInput(
-        f"Spark does not start{where}: {sentence(root_cause(error)).splitlines()[0]}",
+        f"Spark does not start{where}: {headline(root_cause(error))}",
         hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
         "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
         "stands in the log of this run.",

@@ -6,8 +6,6 @@ asks of the pull request and of the person what an acceptance does.
 
 from __future__ import annotations
 
-from datetime import date
-
 from ci_bot.bot.comment import reply
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.pull_request.estimating.results import conclude
@@ -58,7 +56,7 @@ def estimate(
         commits,
         hours=inputs.max_executor_hours,
         price=inputs.executor_hour_price,
-        today=date.fromisoformat(publisher.machine.timestamp()[:10]),
+        today=publisher.machine.today(),
     )
     document = estimating.estimate(
         client,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Literal
 
 from ci_bot.bot.comment import reply
@@ -59,7 +58,7 @@ def estimate_locally(
             Commits(),
             hours=max_executor_hours,
             price=executor_hour_price,
-            today=date.fromisoformat(machine.timestamp()[:10]),
+            today=machine.today(),
         )
         document = estimate(
             client,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.words.problems import sentence
+from ci_bot.worker.words.problems import headline, sentence
 
 IN_PROGRESS = ".inprogress"
 _ROLLING = "eventlog_v2_"
@@ -194,7 +194,7 @@ def unreadable(directory: str, error: Exception) -> BadInput:
         NotADirectoryError: "it is no directory",
         PermissionError: "reading it is not permitted",
     }
-    why = known.get(type(error)) or sentence(error).splitlines()[0]
+    why = known.get(type(error)) or headline(error)
     return BadInput(
         f"The event logs in {directory} cannot be read: {why}.",
         hint="Name the directory that `spark.eventLog.dir` of prod's Spark names.",
