@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tests.oracle.fuzzing import FULL
 from tests.projects import Shop, write_shop
-from tests.shared_jvm import JVM
+from tests.shared_jvm import JVM, LENT
 
 pytest_plugins = ["tests.github_standin.fixtures"]
 
@@ -87,6 +87,7 @@ def java() -> Iterator[None]:
     JVM.open()
     yield
     JVM.end()
+    LENT.end()
 
 
 def run_python(module: str, *arguments: str, timeout: float = 300) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from ci_bot.contracts.messages import (
     Workplace,
 )
 from tests.projects import Shop
-from tests.shared_jvm import alone
+from tests.shared_jvm import LENT, alone
 
 REPOSITORY = Path(__file__).parent.parent
 OWNER = "octo/shop"
@@ -161,18 +161,23 @@ class OneJvm:
 
 
 @contextmanager
-def one_jvm(shop: Shop, owner: str = OWNER, *, prod_until: str | None = None) -> Iterator[OneJvm]:
+def one_jvm(
+    shop: Shop, owner: str = OWNER, *, prod_until: str | None = None, alone_there: bool = True
+) -> Iterator[OneJvm]:
     """A process that serves steps on the project of a repository until the block ends.
 
     Args:
         prod_until: The moment up to which prod is built first; None: it is not.
+        alone_there: Whether nobody else asks Spark about the project afterwards. Then its JVM is
+            one that others have had before.
     """
     with (
         tempfile.TemporaryDirectory(prefix="one-jvm-") as scratch,
+        LENT.environment() if alone_there else nullcontext(alone()) as environment,
         subprocess.Popen(
             [sys.executable, "-m", "tests.one_jvm", str(shop.project)],
             cwd=REPOSITORY,
-            env=alone(),
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -186,6 +191,7 @@ def one_jvm(shop: Shop, owner: str = OWNER, *, prod_until: str | None = None) ->
             yield made
         finally:
             process.kill()
+            process.wait()
 
 
 class _Serving:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 @pytest.fixture(scope="module")
 def jvm(built_shop: Shop) -> Iterator[OneJvm]:
-    with one_jvm(built_shop) as made:
+    with one_jvm(built_shop, alone_there=False) as made:
         yield made
 
 

@@ -48,7 +48,7 @@ class Night:
     def apply(self, *numbers: int, notes: bool = False) -> None:
         """Somebody applies the pull requests' plans. `notes`: and makes a table beside the views of
         the first."""
-        with one_jvm(self.shop, owner=self.repo.full_name) as jvm:
+        with one_jvm(self.shop, owner=self.repo.full_name, alone_there=False) as jvm:
             for number in numbers:
                 assert jvm.apply(f"pr_{number}").result == "applied"
                 self.applied.append(number)
@@ -86,7 +86,7 @@ class Night:
                     f"replace(document, '{self.repo.full_name}', 'octo/shop')"
                 )
         if left := self.shop.environments():
-            with one_jvm(self.shop) as jvm:
+            with one_jvm(self.shop, alone_there=False) as jvm:
                 for name in sorted(left):
                     jvm.cleanup(name, claim=True)
 
