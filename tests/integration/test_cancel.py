@@ -23,7 +23,7 @@ from ci_bot.bot.cage.watch.family import process_table
 from tests.conftest import REPOSITORY
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm, pytest.mark.cold_worker]
 
 PATIENCE_SECONDS = 7.5
 AT_ONCE_SECONDS = 2.5

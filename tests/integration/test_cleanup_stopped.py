@@ -19,7 +19,7 @@ from tests.integration.test_cancel import PATIENCE_SECONDS, Bot, command, enviro
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm, pytest.mark.cold_worker]
 
 ENVIRONMENT = "pr_71"
 # What the log says when a step begins. Nothing of a cleanup happens before or between them.

@@ -13,7 +13,7 @@ from ci_bot.worker.process.early_java import guessed
 from ci_bot.worker.words.yaml_data import load
 from tests.projects import write_shop
 
-pytestmark = pytest.mark.own_jvm
+pytestmark = [pytest.mark.own_jvm, pytest.mark.cold_worker]
 
 ROOT = Path(__file__).parent.parent.parent
 # No JVM starts: only what it would be started with is asked for.

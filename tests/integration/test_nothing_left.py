@@ -16,7 +16,7 @@ from tests.conftest import REPOSITORY
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 
-pytestmark = pytest.mark.own_jvm
+pytestmark = [pytest.mark.own_jvm, pytest.mark.cold_worker]
 
 # As people have it who let Spark keep its catalog where it is started: no place of its own for the
 # warehouse, the metastore, Derby, or temporary files.
