@@ -223,6 +223,7 @@ def check(bot: Bot, seconds: float, exit_code: int) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.night
 def test_cancel__during_an_sql_model(shop: Shop, start: Start) -> None:
     shop.write("models/pairs.sql", LONG_SQL)
     bot = start("pr_41")

@@ -225,6 +225,7 @@ def test_life__in_icebergs_own_catalog(on_jdbc: Shop) -> None:
     assert kept.state_record_removed, "an expired record would let the janitor try"
 
 
+@pytest.mark.night
 def test_apply__to_a_catalog_of_tables_only__is_refused_before_anything_is_built(
     built_on_jdbc: Shop,
 ) -> None:
@@ -249,6 +250,7 @@ def test_apply__to_a_catalog_of_tables_only__is_refused_before_anything_is_built
     assert not (built_on_jdbc.root / "plain").exists()
 
 
+@pytest.mark.night
 def test_doctor__says_that_sqlmesh_cannot_list_icebergs_own_catalog(
     built_on_jdbc: Shop, tmp_path: Path
 ) -> None:

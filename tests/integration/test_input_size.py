@@ -163,6 +163,7 @@ def test_apply__of_a_short_window__is_held_against_what_prod_builds_after_the_me
     assert jvm.apply("pr_6", max_executor_hours=enough, **window).result == "applied"
 
 
+@pytest.mark.night
 def test_estimate__of_what_columns_take_in_files_is_close_to_what_spark_reads(
     jvm: OneJvm, shop: Shop
 ) -> None:

@@ -144,6 +144,7 @@ def test_byte_code__that_is_there__stays_as_it_is(tmp_path: Path, temporary: Pat
     assert cached.read_text() == "old"
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_doctor__that_starts_spark__leaves_the_checkout_as_it_was(

@@ -292,6 +292,7 @@ def test_need__is_met_in_a_review(need: str, reports: dict[str, Report]) -> None
     ]
 
 
+@pytest.mark.night
 @pytest.mark.spark
 def test_need__is_met_in_an_apply(tmp_path: Path, java: None) -> None:
     with one_jvm(write_shop(tmp_path)) as jvm:

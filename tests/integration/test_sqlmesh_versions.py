@@ -82,6 +82,7 @@ def test_state__of_another_schema__names_the_version_and_what_brings_it(
     assert f"`sqlmesh=={version}`" in (report.failure.hint or "")
 
 
+@pytest.mark.night
 def test_requirements__with_that_version__review_the_same_state(tmp_path: Path) -> None:
     shop = built_by(OLDEST, tmp_path)
     shop.write("requirements.txt", f"sqlmesh=={OLDEST}\n")
