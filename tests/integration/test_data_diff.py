@@ -668,3 +668,37 @@ def test_port__size_of_tables(spark: SparkSession, tmp_path: Path) -> None:
         assert seen.size() == held
         assert spark.catalog.tableExists(seen.name)
     assert not spark.catalog.tableExists(seen.name)
+
+
+def test_port__keeps_its_look_at_a_table_until_a_query_fails(spark: SparkSession) -> None:
+    port = SparkPort(spark)
+    view(spark, "kept", "SELECT id AS k FROM RANGE(7)")
+    with port.keep(["kept"], at_once=2) as names:
+        spark.catalog.dropTempView("kept")
+        assert port.rows(f"SELECT COUNT(*) FROM {names['kept']}") == [(7,)]
+        with port.look_at("kept", few=True) as seen:
+            assert port.rows(f"SELECT MAX(k) FROM {seen.name}", few=True) == [(6,)]
+        view(spark, "kept", "SELECT id AS k FROM RANGE(8)")
+        with pytest.raises(SqlError), port.look_at("kept"):
+            raise SqlError("as where its files are gone")
+        with port.look_at("kept") as seen:
+            assert port.rows(f"SELECT COUNT(*) FROM {seen.name}") == [(8,)], "it looks anew"
+    assert not spark.catalog.tableExists(names["kept"])
+    with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"), port.keep(["gone"], at_once=1):
+        pass
+
+
+def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
+    spark: SparkSession,
+) -> None:
+    view(spark, "deep_0", "SELECT id AS k, id % 3 AS v FROM RANGE(10)")
+    for number in range(1, 6):
+        view(spark, f"deep_{number}", f"SELECT k, v FROM deep_{number - 1}")
+    port = SparkPort(spark)
+
+    def views(few: bool) -> int:
+        with port.look_at("deep_5", few=few) as seen:
+            plan = spark.table(seen.name)._jdf.queryExecution().analyzed().toString()
+        return str(plan).count("View (`deep_")
+
+    assert (views(few=False), views(few=True)) == (6, 0)

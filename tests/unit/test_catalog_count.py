@@ -24,7 +24,7 @@ class Spark:
 
 
 @pytest.mark.parametrize(
-    ("tables", "statements"), [(0, []), (1, [1]), (100, [100]), (250, [100, 100, 50])]
+    ("tables", "statements"), [(0, []), (1, [1]), (25, [25]), (60, [25, 25, 10])]
 )
 def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: list[int]) -> None:
     spark = Spark()
@@ -32,3 +32,9 @@ def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: 
     found = Catalog(spark).count(wanted)
     assert found == {table: number + 7 for number, table in enumerate(wanted)}
     assert spark.asked == statements
+
+
+def test_count__names_what_was_looked_at_already_by_that_look() -> None:
+    spark = Spark()
+    one, two = (Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in (1, 2))
+    assert Catalog(spark).count([one, two], {one.sql: "`seen`.`m40`"}) == {one: 47, two: 9}

@@ -128,20 +128,30 @@ def collect(
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
-    with spark_failures():
-        counted = catalog.count(list(relations))
-    counts = {relations[view]: n for view, n in counted.items()}
-    rows = {names.of(name): count for name, count in counts.items()}
-    if not request.table_diff:
-        skipped = [
-            TableDiff(model=name, compared=False, skipped_because=NO_TABLE_DIFF)
-            for name in sorted(rows)
-        ]
-        return Evidence(rows, skipped)
-    prod = context.state_reader.get_environment(c.PROD)
-    candidates = _candidates(
-        context, planned, changed, here, objects.views_of(context, prod), names, counts
-    )
+    port = SparkPort(context.engine_adapter.spark)
+    with port.keep([view.sql for view in relations], at_once=RESOLVED_AT_ONCE) as kept:
+        with spark_failures():
+            counted = catalog.count(list(relations), kept)
+        counts = {relations[view]: n for view, n in counted.items()}
+        rows = {names.of(name): count for name, count in counts.items()}
+        if not request.table_diff:
+            skipped = [
+                TableDiff(model=name, compared=False, skipped_because=NO_TABLE_DIFF)
+                for name in sorted(rows)
+            ]
+            return Evidence(rows, skipped)
+        there = objects.views_of(context, context.state_reader.get_environment(c.PROD))
+        candidates = _candidates(context, planned, changed, here, there, names, counts)
+        diffs = _compared(context, port, candidates, ports)
+    direct = {names.of(name): _is_direct(planned, name) for name in changed}
+    diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
+    return Evidence(rows, diffs, _nothing_compared(diffs))
+
+
+def _compared(
+    context: Any, port: SparkPort, candidates: Sequence[Candidate], ports: EvidencePorts
+) -> list[TableDiff]:
+    """A diff for each candidate, told of as it comes."""
     total = len(candidates)
     finished = 0
 
@@ -150,14 +160,12 @@ def collect(
         finished += 1
         ports.progress("evidence", f"compared {diff.model} with prod", finished, total)
 
-    session = context.engine_adapter.spark
-    port = SparkPort(session)
-    diffs = compare_models(
+    return compare_models(
         port,
         candidates,
         budget=Budget(rows=MAX_ROWS),
         controls=Controls(
-            workers=side_by_side(session),
+            workers=side_by_side(context.engine_adapter.spark),
             cancelled=ports.stop,
             stop=port.cancel,
             clock=ports.now,
@@ -165,9 +173,6 @@ def collect(
         ),
         done=done,
     )
-    direct = {names.of(name): _is_direct(planned, name) for name in changed}
-    diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
-    return Evidence(rows, diffs, _nothing_compared(diffs))
 
 
 def _is_direct(planned: Planned, name: str) -> bool:

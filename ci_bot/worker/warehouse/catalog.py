@@ -6,9 +6,10 @@ that something is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from sqlglot import exp
@@ -20,8 +21,9 @@ SESSION_CATALOG = "spark_catalog"
 _NO_SCHEMA = ("SCHEMA_NOT_FOUND", "NoSuchNamespace", "NoSuchDatabase")
 _NO_VIEW = (*_NO_SCHEMA, "TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND", "NoSuchView", "NoSuchTable")
 _NO_VIEWS = ("does not support views", "MISSING_CATALOG_ABILITY")
-# A chain of unions is a tree as deep as it is long, and Spark walks down trees by recursion.
-_COUNTED_TOGETHER = 100
+# A chain of unions is a tree as deep as it is long, and Spark walks down trees by recursion; and
+# where it plans again after each part (adaptively), it walks through all of them.
+_COUNTED_TOGETHER = 25
 
 
 class SqlPort(Protocol):
@@ -230,14 +232,21 @@ class Catalog:
             return error
         return None
 
-    def count(self, relations: Sequence[Relation]) -> dict[Relation, int]:
-        """Row counts, many in one statement, so that Spark schedules them side by side."""
+    def count(
+        self, relations: Sequence[Relation], names: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[Relation, int]:
+        """Row counts, many in one statement, so that Spark schedules them side by side.
+
+        Args:
+            names: What those are called that the session has looked at already, by their SQL.
+        """
         found: dict[Relation, int] = {}
         for first in range(0, len(relations), _COUNTED_TOGETHER):
             part = relations[first : first + _COUNTED_TOGETHER]
+            named = [names.get(relation.sql, relation.sql) for relation in part]
             sql = " UNION ALL ".join(
-                f"SELECT {index} AS position, COUNT(*) AS n FROM {relation.sql}"  # noqa: S608  # nosec B608
-                for index, relation in enumerate(part)
+                f"SELECT {index} AS position, COUNT(*) AS n FROM {name}"  # noqa: S608  # nosec B608
+                for index, name in enumerate(named)
             )
             found |= {part[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}
         return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -49,22 +50,60 @@ class SparkPort:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._quick: SparkSession | None = None
+        self._kept: dict[str, DataFrame] = {}
+
+    @contextmanager
+    def keep(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
+        """Looks at tables once for all that is asked about them inside.
+
+        Of a view upon views the look takes longer than most questions.
+
+        Args:
+            at_once: How many looks may be on their way; no job runs for one.
+
+        Returns:
+            What queries call each table.
+        """
+        with spark_failures(), ThreadPoolExecutor(at_once, "ci-bot-look") as pool:
+            found = dict(zip(tables, pool.map(self._session.table, tables), strict=True))
+        self._kept |= found
+        try:
+            with ExitStack() as names:
+                yield {
+                    table: names.enter_context(self._named(frame._jdf))
+                    for table, frame in found.items()
+                }
+        finally:
+            for table in found:
+                self._kept.pop(table, None)
 
     @contextmanager
     def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
-        """A table by a name of this session alone; see `DiffPort`."""
-        session = self._quick_session() if few else self._session
+        """A table by a name of this application alone; see `DiffPort`."""
+        with spark_failures():
+            frame = self._kept.get(table) or self._session.table(table)
+            schema = json.loads(frame._jdf.schema().json())
+        columns = [(field["name"], _declared(field)) for field in schema["fields"]]
+        read = _as_it_will_be_read(self._quick_session(), frame) if few else frame._jdf
+        with self._named(read) as name:
+            try:
+                yield SeenTable(name, columns, lambda: _size(frame))
+            except SqlError:
+                self._kept.pop(table, None)  # it may be another table by now
+                raise
+
+    @contextmanager
+    def _named(self, frame: Any) -> Iterator[str]:
+        """A name that the quick session knows as well, which only a global view has."""
         name = f"ci_bot_diff_{next(self._numbers)}"
         with spark_failures():
-            frame = session.table(table)
-            schema = json.loads(frame._jdf.schema().json())
-            frame.createTempView(name)
+            schema = self._session.conf.get("spark.sql.globalTempDatabase", "global_temp")
+            frame.createGlobalTempView(name)
         try:
-            columns = [(field["name"], _declared(field)) for field in schema["fields"]]
-            yield SeenTable(name, columns, lambda: _size(frame))
+            yield f"{quoted(str(schema))}.{name}"
         finally:
             with suppress(Py4JError, PySparkException):
-                session.catalog.dropTempView(name)
+                self._session.catalog.dropGlobalTempView(name)
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group; see `DiffPort`."""
@@ -118,6 +157,22 @@ def _without_preparing(session: SparkSession) -> SparkSession:
     except (PySparkException, Py4JError):
         return session
     return quick
+
+
+def _as_it_will_be_read(session: SparkSession, frame: DataFrame) -> Any:
+    """The table without the views that it was defined through: thirty of them are one scan.
+
+    Spark analyses and optimises what a query reads anew, view by view. For tables of a few rows
+    that is most of a query's time; of others the filters of a query would not reach the files. This
+    is Spark's own method again; where it is missing or refuses, the table stays as it is.
+    """
+    planned = frame._jdf
+    try:
+        plan = planned.queryExecution().optimizedPlan()
+        sql: Any = session.sparkContext._jvm
+        return sql.org.apache.spark.sql.Dataset.ofRows(session._jsparkSession, plan)
+    except (Py4JError, PySparkException, TypeError):
+        return planned
 
 
 def _size(frame: DataFrame) -> int | None:
