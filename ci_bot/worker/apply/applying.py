@@ -72,6 +72,11 @@ class ApplyPorts:
     pause: Callable[[float], None] = time.sleep
 
 
+# Each is built, resolved, counted and compared, with little data in most of them: for 300 the
+# queries' own overhead takes minutes, in which Java's optimizing compiler pays for itself.
+MANY_MODELS = 100
+
+
 @dataclass(frozen=True)
 class Ready:
     """What is to be done: `promoted` where everything is built, and was not looked at yet.
@@ -303,7 +308,7 @@ class Run:
     def _build(self, ready: Ready) -> ApplyDocument:
         planned = ready.planned
         recorder = recorder_of(ready.work, self.names, self._built)
-        if not builds_long(self.costs):
+        if not builds_long(self.costs) and len(planned.changed) < MANY_MODELS:
             self.ports.brief()
         with self.ports.clock.phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)

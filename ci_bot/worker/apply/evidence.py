@@ -37,6 +37,9 @@ MAX_ROWS_DISTINCT = 1_000_000
 NO_TABLE_DIFF = "The input `table-diff` is false."
 # Each is a question to the driver and its metastore, and an environment can have thousands.
 RESOLVED_AT_ONCE = 4
+# Each is a plan in the driver's memory: 100 KB and more for a view upon views. Others are looked at
+# once for each question.
+MOST_KEPT = 1_000
 # Replacing a view takes Hive a fraction of this.
 PAUSE_SECONDS = 2.0
 _LONGEST = 4_000
@@ -129,7 +132,8 @@ def collect(
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
     port = SparkPort(context.engine_adapter.spark)
-    with port.keep([view.sql for view in relations], at_once=RESOLVED_AT_ONCE) as kept:
+    often_asked = [view.sql for view in relations][:MOST_KEPT]
+    with port.keep(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
         with spark_failures():
             counted = catalog.count(list(relations), kept)
         counts = {relations[view]: n for view, n in counted.items()}
