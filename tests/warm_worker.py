@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.cage.launch import Launch
 
 # What SQLMesh reads of its environment when it is imported; `MAX_FORK_WORKERS` see `_constants`.
-_READ_ON_IMPORT = ("DATABRICKS_", "HOME", "MAX_FORK_WORKERS", "SQLMESH", "TMPDIR")
+_READ_ON_IMPORT = ("DATABRICKS_", "HOME", "MAX_FORK_WORKERS", "SQLMESH")
 _INTERPRETER = ("-I", "-X", "utf8")
 _MOST_FDS = 32
 _ADOPTED_WITHIN_SECONDS = 10
@@ -126,9 +126,7 @@ def _is_ordinary(command: Sequence[str], launch: Launch) -> bool:
 def _kind(launch: Launch) -> tuple[Any, ...]:
     """What the process that is forked must have been made for."""
     read = {
-        name: value
-        for name, value in launch.variables.items()
-        if name.startswith(_READ_ON_IMPORT) and name != "TMPDIR"
+        name: value for name, value in launch.variables.items() if name.startswith(_READ_ON_IMPORT)
     }
     return launch.search_path, tuple(sorted(read.items()))
 

@@ -220,6 +220,7 @@ def test_bad_input__of_a_pull_request__is_in_its_comment(case: str, scene: Scene
     assert digest(scene.shop.state) == before
 
 
+@pytest.mark.night
 def test_bad_input__after_a_good_review__keeps_its_plan_below(scene: Scene) -> None:
     change = scene.open("broken", add_orders)
     change.review("opened")

@@ -14,6 +14,7 @@ from tests.github_standin import script
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.night
 def test_dispatch__of_a_review__updates_the_same_comment(scene: Scene) -> None:
     change = scene.open("add-orders", add_orders)
     change.review("opened")
@@ -177,6 +178,7 @@ def test_cleanup__with_a_token_that_only_reads_is_done_and_warns(scene: Scene) -
     assert change.marker().phase == "planned"
 
 
+@pytest.mark.night
 def test_cleanup__where_the_comments_cannot_be_read__is_done_all_the_same(scene: Scene) -> None:
     change = scene.open("add-orders", add_orders)
     change.close()

@@ -30,6 +30,7 @@ def by_hand(built_shop: Shop) -> Iterator[Shop]:
         connection.execute(f"DELETE FROM sqlmesh._environments WHERE name = '{name}'")
 
 
+@pytest.mark.night
 def test_closed__leaves_an_environment_that_no_apply_has_made(scene: Scene, by_hand: Shop) -> None:
     """The review's comment names the environment, and proves nothing."""
     change = scene.open("by-hand", add_orders, number=NUMBER)

@@ -266,7 +266,8 @@ def test_counts__equal_table_diff_with_null_and_duplicate_keys(
     assert found.schema_.removed == ["gone"]
 
 
-@pytest.mark.parametrize("key", [pytest.param("int", marks=pytest.mark.night), "int and string"])
+@pytest.mark.night
+@pytest.mark.parametrize("key", ["int", "int and string"])
 @generated
 @given(data=st.data())
 def test_counts__equal_table_diff_in_every_number_where_the_grain_is_one(

@@ -263,6 +263,7 @@ def test_short__writes_the_complete_files_all_the_same(team: Repository, tmp_pat
 # --- again and again ------------------------------------------------------------------------------
 
 
+@pytest.mark.night
 def test_watch__reviews_again_after_a_change_and_ends_with_ctrl_c(team: Repository) -> None:
     """The real process: what is broken in between is told, and ends nothing."""
     watching = subprocess.Popen(

@@ -234,6 +234,7 @@ def test_reclaim__never_leaves_them_to_the_janitor(jvm: OneJvm, shop: Shop) -> N
     assert ledger_phase(shop, "pr_4") is None
 
 
+@pytest.mark.night
 def test_reclaim__what_a_stacked_pull_request_uses_stays(jvm: OneJvm, shop: Shop) -> None:
     apply(jvm, "pr_5", "stacked_rows")
     shop.edit(CUSTOMERS_FILE, "r.revenue > 100", "r.revenue > 150")

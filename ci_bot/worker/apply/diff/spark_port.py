@@ -81,7 +81,7 @@ class SparkPort:
     def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
         """A table by a name of this application alone; see `DiffPort`."""
         with spark_failures():
-            frame = self._kept.get(table) or self._session.table(table)
+            frame = self._kept[table] if table in self._kept else self._session.table(table)
             schema = json.loads(frame._jdf.schema().json())
         columns = [(field["name"], _declared(field)) for field in schema["fields"]]
         read = _as_it_will_be_read(self._quick_session(), frame) if few else frame._jdf
