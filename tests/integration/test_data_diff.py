@@ -703,3 +703,12 @@ def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
         return str(plan).count("View (`deep_")
 
     assert (views(few=False), views(few=True)) == (6, 0)
+
+
+def test_port__names_nothing_as_another_port_of_the_same_spark_does(spark: SparkSession) -> None:
+    view(spark, "both", "SELECT 1 AS k")
+    with (
+        SparkPort(spark).keep(["both"], at_once=1) as one,
+        SparkPort(spark).keep(["both"], at_once=1) as other,
+    ):
+        assert one["both"] != other["both"]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -36,6 +37,10 @@ _WITHOUT_PREPARING = {
 }
 
 
+# Of all ports: global views belong to the application, and one that could not be dropped stays.
+_numbers = itertools.count()
+
+
 class SparkPort:
     """Asks a Spark session. May be used from several threads at once.
 
@@ -48,7 +53,6 @@ class SparkPort:
         self._session = session
         self._group = group
         self._lock = threading.Lock()
-        self._numbers = itertools.count()
         self._quick: SparkSession | None = None
         self._kept: dict[str, DataFrame] = {}
 
@@ -95,15 +99,19 @@ class SparkPort:
     @contextmanager
     def _named(self, frame: Any) -> Iterator[str]:
         """A name that the quick session knows as well, which only a global view has."""
-        name = f"ci_bot_diff_{next(self._numbers)}"
+        name = f"ci_bot_diff_{next(_numbers)}"
         with spark_failures():
-            schema = self._session.conf.get("spark.sql.globalTempDatabase", "global_temp")
+            schema = self._global_schema
             frame.createGlobalTempView(name)
         try:
-            yield f"{quoted(str(schema))}.{name}"
+            yield f"{quoted(schema)}.{name}"
         finally:
             with suppress(Py4JError, PySparkException):
                 self._session.catalog.dropGlobalTempView(name)
+
+    @cached_property
+    def _global_schema(self) -> str:
+        return str(self._session.conf.get("spark.sql.globalTempDatabase", "global_temp"))
 
     def rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group; see `DiffPort`."""
