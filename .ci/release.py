@@ -38,6 +38,10 @@ def problems(root: Path, version: str) -> Iterator[str]:
     written = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     if written != number:
         yield f"pyproject.toml says version {written}, and the release is {number}."
+    # What the image says of itself, which is asked once it is published.
+    said = (root / "ci_bot" / "__init__.py").read_text("utf-8")
+    if f'__version__ = "{number}"' not in said.splitlines():
+        yield f'ci_bot/__init__.py has no `__version__ = "{number}"`.'
     changes = (root / "CHANGELOG.md").read_text("utf-8")
     if not re.search(rf"^## \[{re.escape(number)}\] - \d{{4}}-\d\d-\d\d$", changes, re.M):
         yield f"CHANGELOG.md has no heading `## [{number}] - <date>`."

@@ -21,9 +21,9 @@ fail() {
 
 docker image inspect "$image" >/dev/null 2>&1 || docker pull --quiet "$image" >/dev/null ||
   fail "$image cannot be pulled without logging in. Make the package public, then start this job again."
-said=$(docker run --rm --network none "$image" --version)
+said=$(docker run --rm --network none "$image" --version) || fail "The image does not start."
 [ "$said" = "ci-bot, version $version" ] || fail "The image says: $said; expected is version $version."
-schema=$(docker run --rm --network none "$image" schema report)
+schema=$(docker run --rm --network none "$image" schema report) || fail "The image prints no schema."
 [[ "$schema" == *'"$schema"'* ]] || fail "The image prints no schema."
 docker run --rm --network none --entrypoint /opt/ci-bot/bin/python "$image" -c 'import sqlmesh, pyspark' ||
   fail "The image cannot load SQLMesh and PySpark."

@@ -1,7 +1,7 @@
-"""Runs an example workflow as a team's repository has it: act in the place of GitHub's runner.
+"""Runs a workflow as a team's repository, or this one, has it: act in the place of GitHub's runner.
 
 From the workflow's file come event filters, `if:`, expressions, permissions' absence, mapping of
-secrets and variables, and the order of steps; from action.yml the container. Not GitHub's are the two
+secrets and variables, and the order of steps; from action.yml the container. Not GitHub's are the
 actions of `stand_ins`, the API (the stand-in), and the job's machine, which is one of our images.
 """
 
@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,6 @@ EXAMPLES = ROOT / ".github" / "examples"
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 OURS = "your-org/sqlmesh-plan-review"
 _USES = re.compile(r"^\s+(?:- )?uses: ([\w./-]+)@([0-9a-f]{40})", re.M)
-# What the examples say of the project's place, and what a team with one more directory writes.
-_PROJECT = "project: . #"
 MACHINE = "ubuntu-24.04"
 # What GitHub takes and act 0.2.89 does not know, so that it refuses the whole workflow.
 NOT_KNOWN_YET = ("      deployment: false\n", "  queue: max\n")
@@ -94,8 +92,12 @@ class ActMachine:
         repository: `owner/name`.
         origin: Its git repository, on this machine.
         mounts: Directories that containers see under the same path, as a service on the network.
-        project: The project's directory in the repository.
+        edits: What this team writes otherwise in each workflow: a text, and what stands there.
         home: A directory of the machine's own.
+        workflows: Directory of the workflows' files.
+        image: What jobs run in; the image for reviews unless another is named.
+        volumes: More of what jobs see, in docker's words: `FROM:TO:ro`.
+        environment: Variables of the job's machine.
     """
 
     program: Path
@@ -105,8 +107,12 @@ class ActMachine:
     repository: str
     origin: Path
     mounts: Sequence[Path]
-    project: str
+    edits: Mapping[str, str]
     home: Path
+    workflows: Path = EXAMPLES
+    image: str = ""
+    volumes: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def run(
         self,
@@ -125,7 +131,7 @@ class ActMachine:
         """Runs one workflow for one event to its end.
 
         Args:
-            workflow: Its file in .github/examples.
+            workflow: Its file.
             event: Its name, as in `pull_request`.
             payload: What GitHub sends with it.
             token: The job's token.
@@ -140,10 +146,12 @@ class ActMachine:
         # The stand-in of upload-artifact writes as the account of GitHub's machines.
         (place / "artifacts").chmod(0o777)
         (place / "event.json").write_text(json.dumps(payload), encoding="utf-8")
-        text = (EXAMPLES / workflow).read_text("utf-8")
-        assert _PROJECT in text, f"{workflow} does not say where the project is"
+        text = (self.workflows / workflow).read_text("utf-8")
         file = place / workflow
-        written = text.replace(_PROJECT, f"project: {self.project} #")
+        written = text
+        for stands, instead in self.edits.items():
+            assert stands in written, f"{workflow} has no {stands!r}"
+            written = written.replace(stands, instead)
         for line in NOT_KNOWN_YET:
             written = written.replace(line, "")
         file.write_text(written, encoding="utf-8")
@@ -154,7 +162,7 @@ class ActMachine:
             "--directory", place / "workspace", "--bind", "--no-skip-checkout", "--rm",
             "--pull=false", "--no-cache-server", "--container-daemon-socket", "-",
             "--action-cache-path", place / "home" / "actions",
-            "--platform", f"{MACHINE}={self.images.review}", "--actor", actor,
+            "--platform", f"{MACHINE}={self.image or self.images.review}", "--actor", actor,
             "--container-options", " ".join(self._volumes(place)),
             *(word for uses in self._actions(text, place) for word in ("--local-repository", uses)),
             *(word for name, value in self._variables(sha, run_id, actor).items()
@@ -191,6 +199,8 @@ class ActMachine:
         yield f"--volume={place / 'artifacts'}:/artifacts"
         for mount in self.mounts:
             yield f"--volume={mount}:{mount}"
+        for volume in self.volumes:
+            yield f"--volume={volume}"
 
     def _variables(self, sha: str, run_id: int, actor: str) -> dict[str, str]:
         """What GitHub knows of a run; act would ask the git repository that it stands in."""
@@ -201,6 +211,7 @@ class ActMachine:
             "GITHUB_RUN_ID": str(run_id),
             "GITHUB_TRIGGERING_ACTOR": actor,
             "SHA_REF": sha,
+            **self.environment,
         }
 
     def _actions(self, text: str, place: Path) -> Iterator[str]:

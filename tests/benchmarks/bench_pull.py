@@ -1,12 +1,14 @@
 """From `docker pull` on a machine that has nothing to a posted review: image by image.
 
     .venv/bin/python -m tests.benchmarks.bench_pull IMAGE... [--runs N]
+        [--dockerd PROGRAM] [--skopeo PROGRAM]
 
 The images are in the engine of DOCKER_HOST; the first is what the others are compared with. Each is
-pushed to a registry on loopback, which has no network's speed. Each run has an engine of its own with
-an empty store (root, Debian's `docker-registry`; without it `apt-get download` brings one), pulls, and
-reviews a pull request against the GitHub stand-in, with the base branch as baseline. The images take
-turns; the table has the medians of wall seconds.
+pushed to a registry on loopback, which has no network's speed: with gzip, as Docker does, or as
+`zstd:IMAGE` in the form in which a release publishes (skopeo; the engine must be Docker 23 or later).
+Each run has an engine of its own with an empty store (root, Debian's `docker-registry`; without it
+`apt-get download` brings one), pulls, and reviews a pull request against the GitHub stand-in, with the
+base branch as baseline. The images take turns; the table has the medians of wall seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,19 +29,12 @@ from statistics import median
 
 from tests.benchmarks.taking import say
 from tests.container.engine import Engine, find_engine
+from tests.container.registry import registry, until
 from tests.container.test_life import ImageRunner
 from tests.e2e.scene import Scene, add_orders
 from tests.github_standin.parts import default_root, locate
 from tests.github_standin.standin import GitHubStandin
 from tests.projects import write_shop
-from tests.servers import free_port
-
-START_SECONDS = 60
-REGISTRY = """\
-version: 0.1
-storage: {{filesystem: {{rootdirectory: {root}}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-"""
 
 
 @dataclass
@@ -58,7 +53,24 @@ class Measured:
         return median(map(sum, zip(self.pulls, self.reviews, strict=True)))
 
 
-def main(images: Sequence[str], runs: int) -> None:
+ZSTD = "zstd:"
+# As .github/workflows/release.yml has it.
+ZSTD_LEVEL = 12
+MANIFESTS = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What an engine is, and what publishes with zstd."""
+
+    dockerd: str
+    skopeo: str
+
+
+def main(images: Sequence[str], runs: int, programs: Programs) -> None:
     holder = find_engine(os.environ)
     given = os.environ.get("CI_BOT_TEST_PARTS")
     parts = locate(Path(given) if given else default_root(Path.home()))
@@ -72,18 +84,13 @@ def main(images: Sequence[str], runs: int) -> None:
         home.chmod(0o755)
         found = [Measured(image) for image in images]
         for number, one in enumerate(found):
-            name = f"{address}/image-{number}:pulled"
-            holder.call("tag", one.image, name)
-            try:
-                holder.call("push", "--quiet", name, timeout=900)
-            finally:
-                holder.call("rmi", name)
+            publish(holder, one.image, f"{address}/image-{number}:pulled", programs.skopeo)
             one.size = compressed(address, f"image-{number}")
         for run in range(runs):
             for number, one in enumerate(found):
                 place = home / f"run-{run}-{number}"
                 place.mkdir()
-                with empty_engine(holder, place / "engine") as (engine, process):
+                with empty_engine(holder, place / "engine", programs.dockerd) as (engine, process):
                     name = f"{address}/image-{number}:pulled"
                     began, used = time.perf_counter(), processor_seconds(process)
                     engine.call("pull", "--quiet", name, timeout=900)
@@ -119,64 +126,49 @@ def review(engine: Engine, image: str, standin: GitHubStandin, home: Path) -> fl
     return outcome.seconds
 
 
+def publish(holder: Engine, image: str, name: str, skopeo: str) -> None:
+    """Pushes an image under a name to a registry without TLS."""
+    if image.startswith(ZSTD):
+        subprocess.run(
+            [
+                skopeo, "copy", "--quiet", "--format", "oci", "--dest-tls-verify=false",
+                "--dest-compress-format", "zstd", "--dest-compress-level", str(ZSTD_LEVEL),
+                "--src-daemon-host", holder.host,
+                f"docker-daemon:{with_tag(image.removeprefix(ZSTD))}", f"docker://{name}",
+            ],
+            check=True,
+        )  # fmt: skip
+        return
+    holder.call("tag", image, name)
+    try:
+        holder.call("push", "--quiet", name, timeout=900)
+    finally:
+        holder.call("rmi", name)
+
+
+def with_tag(image: str) -> str:
+    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+
+
 def compressed(address: str, name: str) -> int:
     """Bytes of an image's layers as they are pulled."""
     request = urllib.request.Request(
         f"http://{address}/v2/{name}/manifests/pulled",
-        headers={"Accept": "application/vnd.docker.distribution.manifest.v2+json"},
+        headers={"Accept": ", ".join(MANIFESTS)},
     )
     with urllib.request.urlopen(request) as answer:
         return sum(layer["size"] for layer in json.load(answer)["layers"])
 
 
 @contextmanager
-def registry(home: Path) -> Iterator[str]:
-    """An image registry on loopback; gives its address."""
-    port = free_port()
-    settings = home / "registry.yml"
-    settings.write_text(REGISTRY.format(root=home / "registry", port=port), encoding="utf-8")
-    with (home / "registry.log").open("wb") as log:
-        process = subprocess.Popen(
-            [registry_program(home), "serve", settings],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        until(lambda: answers(f"http://127.0.0.1:{port}/v2/"), "the registry")
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def registry_program(home: Path) -> Path:
-    """`docker-registry` of the PATH, else unpacked from Debian's package into `home`."""
-    own = shutil.which("docker-registry")
-    if own:
-        return Path(own)
-    package = home / "docker-registry"
-    package.mkdir()
-    subprocess.run(
-        ["/usr/bin/apt-get", "-qq", "download", "docker-registry"],
-        cwd=package,
-        check=True,
-        capture_output=True,
-    )
-    (archive,) = package.glob("*.deb")
-    subprocess.run(["/usr/bin/dpkg", "-x", archive, package], check=True)
-    return package / "usr" / "bin" / "docker-registry"
-
-
-@contextmanager
-def empty_engine(holder: Engine, home: Path) -> Iterator[tuple[Engine, int]]:
+def empty_engine(holder: Engine, home: Path, dockerd: str) -> Iterator[tuple[Engine, int]]:
     """A container engine that has never seen an image, as .ci/engine.sh starts one; and its pid."""
     home.mkdir()
     host = f"unix://{home}/docker.sock"
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             [
-                "/usr/sbin/dockerd", "--data-root", home / "data", "--exec-root", home / "exec",
+                dockerd, "--data-root", home / "data", "--exec-root", home / "exec",
                 "--pidfile", home / "docker.pid", "--host", host, "--storage-driver", "overlay2",
                 "--bridge=none", "--iptables=false", "--ip6tables=false",
             ],
@@ -200,30 +192,11 @@ def processor_seconds(process: int) -> float:
     return sum(map(int, after_name[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url):
-            return True
-    except OSError:
-        return False
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    """Waits.
-
-    Raises:
-        RuntimeError: it takes longer than START_SECONDS.
-    """
-    deadline = time.monotonic() + START_SECONDS
-    while not true():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{what} does not start")
-        time.sleep(0.1)
-
-
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.add_argument("images", nargs="+")
     arguments.add_argument("--runs", type=int, default=3)
+    arguments.add_argument("--dockerd", default="/usr/sbin/dockerd")
+    arguments.add_argument("--skopeo", default="skopeo")
     chosen = arguments.parse_args()
-    main(chosen.images, chosen.runs)
+    main(chosen.images, chosen.runs, Programs(chosen.dockerd, chosen.skopeo))

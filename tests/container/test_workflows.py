@@ -155,7 +155,7 @@ def team(
         repository=scene.repo.full_name,
         origin=scene.git.root,
         mounts=[built_shop.root],
-        project=PROJECT,
+        edits={"project: . #": f"project: {PROJECT} #"},
         home=tmp_path,
     )
     return Team(scene, machine)

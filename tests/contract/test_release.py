@@ -37,6 +37,8 @@ def checkout(tmp_path: Path) -> Path:
     """What can be released as v1.2.3."""
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    (tmp_path / "ci_bot").mkdir()
+    (tmp_path / "ci_bot" / "__init__.py").write_text('__version__ = "1.2.3"\n')
     (tmp_path / "review").mkdir()
     for name in RELEASE.ACTIONS:
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"))
@@ -57,6 +59,7 @@ def test_check__finds_nothing_where_all_agree(checkout: Path) -> None:
     ("file", "old", "new", "told"),
     [
         ("pyproject.toml", "1.2.3", "1.2.2", "pyproject.toml says version 1.2.2"),
+        ("ci_bot/__init__.py", "1.2.3", "1.2.2", "ci_bot/__init__.py has no `__version__ ="),
         ("CHANGELOG.md", "2026-11-23", "unreleased", "has no heading `## [1.2.3] - <date>`"),
         ("CHANGELOG.md", "[Unreleased]\n", "[Unreleased]\n\n- New.\n", "still has entries"),
         ("action.yml", "Reviews SQLMesh plans", "Reviews " * 9 + "plans", "the Marketplace takes"),

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from sqlmesh.core.console import NoopConsole, set_console
-from sqlmesh.core.context import Context
 
 from tests.conftest import REPOSITORY
 from tests.integration.test_prod_plan import change_amount, reviewed
 from tests.projects.duck import run_prod
+from tests.projects.in_prod import query_in_prod
 from tests.projects.repository import Repository, write_repository
 
 pytestmark = pytest.mark.slow
@@ -109,15 +108,7 @@ def scripts(*, asked: bool) -> list[Any]:
 
 def amounts_in_prod(repository: Repository) -> str:
     """How prod computes the amount."""
-    set_console(NoopConsole())
-    context = Context(paths=[str(repository.shop.project)])
-    try:
-        prod = context.state_reader.get_environment("prod")
-        snapshots = context.state_reader.get_snapshots(prod.snapshots if prod else [])
-        (orders,) = [s for s in snapshots.values() if "orders" in s.name]
-        return str(orders.model.render_query())
-    finally:
-        context.close()
+    return query_in_prod(repository.shop.project, "orders")
 
 
 def test_deploy__after_a_merge__deploys_what_was_reviewed(merged: Repository) -> None:

@@ -1,0 +1,80 @@
+"""An image registry on loopback, for what publishes and pulls: Debian's `docker-registry`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers import free_port
+
+START_SECONDS = 60
+REGISTRY = """\
+version: 0.1
+storage: {{filesystem: {{rootdirectory: {root}}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+"""
+
+
+@contextmanager
+def registry(home: Path) -> Iterator[str]:
+    """An image registry on loopback; gives its address."""
+    port = free_port()
+    settings = home / "registry.yml"
+    settings.write_text(REGISTRY.format(root=home / "registry", port=port), encoding="utf-8")
+    with (home / "registry.log").open("wb") as log:
+        process = subprocess.Popen(
+            [registry_program(home), "serve", settings],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        until(lambda: answers(f"http://127.0.0.1:{port}/v2/"), "the registry")
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def registry_program(home: Path) -> Path:
+    """`docker-registry` of the PATH, else unpacked from Debian's package into `home`."""
+    own = shutil.which("docker-registry")
+    if own:
+        return Path(own)
+    package = home / "docker-registry"
+    package.mkdir()
+    subprocess.run(
+        ["/usr/bin/apt-get", "-qq", "download", "docker-registry"],
+        cwd=package,
+        check=True,
+        capture_output=True,
+    )
+    (archive,) = package.glob("*.deb")
+    subprocess.run(["/usr/bin/dpkg", "-x", archive, package], check=True)
+    return package / "usr" / "bin" / "docker-registry"
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url):
+            return True
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    """Waits.
+
+    Raises:
+        RuntimeError: it takes longer than START_SECONDS.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    while not true():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what} does not start")
+        time.sleep(0.1)

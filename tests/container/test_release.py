@@ -1,0 +1,201 @@
+"""The whole release, run by act: both images into a registry on loopback, tried, and then the tag.
+
+GitHub's place has a recorder, which `gh` is; stand-ins build with the engine of these tests, whose
+kept stages they use, and attest nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_bot import __version__
+from tests.act import act
+from tests.act.machine import ActMachine, Images, WorkflowRun
+from tests.checkout import GIT, Repository
+from tests.conftest import missing
+from tests.container.engine import LOCAL_BASE, Engine, build_secrets
+from tests.container.fixtures import ROOT
+from tests.container.registry import registry
+from tests.go_programs import GoProgramMissingError
+
+pytestmark = [pytest.mark.night, pytest.mark.slow]
+
+VERSION = "9.8.7"
+PLUGINS = Path("/usr/libexec/docker/cli-plugins")
+# The tag is not there; every other question gets the last part of its path as its answer.
+GH = """\
+#!/usr/bin/python3
+import json, pathlib, sys
+words = sys.argv[1:]
+body = json.load(sys.stdin) if "--input" in words else None
+with pathlib.Path("{record}").open("a", encoding="utf-8") as record:
+    record.write(json.dumps([words, body]) + "\\n")
+if "/git/ref/tags/" in words[1]:
+    sys.exit(1)
+print("sha-of-" + words[1].rpartition("/")[2])
+"""
+
+
+@dataclass
+class Maintainers:
+    """This repository as it is released."""
+
+    machine: ActMachine
+    checkout: Repository
+    registry: str
+    record: Path
+
+    def release(self) -> WorkflowRun:
+        payload = {"ref": "refs/heads/main", "inputs": {"version": f"v{VERSION}"}}
+        return self.machine.run(
+            "release.yml",
+            "workflow_dispatch",
+            payload,
+            token="nobody-asks-for-it",
+            sha=self.checkout.git("rev-parse", "HEAD"),
+            run_id=1,
+            variables={"CONTAINER_REGISTRY": self.registry},
+            timeout=1800,
+        )
+
+    def asked(self) -> list[tuple[list[str], Any]]:
+        """What GitHub was asked, each with its document."""
+        lines = self.record.read_text("utf-8").splitlines()
+        return [(words, body) for words, body in map(json.loads, lines)]
+
+
+def prepared(place: Path) -> Repository:
+    """This checkout after the first step of RELEASING.md."""
+    files = subprocess.run(
+        [GIT, "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    for name in files.split("\0"):
+        if (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, place / name)
+    replace(place / "pyproject.toml", f'version = "{__version__}"', f'version = "{VERSION}"')
+    replace(place / "ci_bot" / "__init__.py", f'"{__version__}"', f'"{VERSION}"')
+    replace(
+        place / "CHANGELOG.md",
+        "## [Unreleased]\n",
+        f"## [Unreleased]\n\n## [{VERSION}] - 2026-11-23\n",
+    )
+    found = Repository(place, new=False)
+    found.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    found.commit()
+    return found
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text, f"{path.name} has no {old!r}"
+    path.write_text(text.replace(old, new, 1), "utf-8")
+
+
+@pytest.fixture
+def maintainers(
+    engine: Engine, image: str, review_image: str, tmp_path: Path
+) -> Iterator[Maintainers]:
+    try:
+        program = act(os.environ)
+    except GoProgramMissingError as absent:
+        missing(str(absent))
+    # The engine mounts directories of this machine, so the job's scratch is one of them.
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    build = tmp_path / "build"
+    build.mkdir()
+    secrets = build_secrets(os.environ, build)
+    base = [f"--build-arg=BASE_IMAGE={LOCAL_BASE}"] if engine.has_image(LOCAL_BASE) else []
+    options = ["--network=host", *base]
+    for name, path in secrets.items():
+        shutil.copy(path, build / name)
+        options.append(f"--secret=id={name},src=/build/{name}")
+    (build / "options").write_text("\n".join(options) + "\n", encoding="utf-8")
+    record = tmp_path / "record"
+    record.touch()
+    gh = tmp_path / "gh"
+    gh.write_text(GH.format(record="/record"), encoding="utf-8")
+    gh.chmod(0o755)
+    checkout = prepared(tmp_path / "origin")
+    plugins = [f"{PLUGINS}:{PLUGINS}:ro"] if PLUGINS.is_dir() else []
+    with registry(tmp_path) as address:
+        machine = ActMachine(
+            program=program,
+            images=Images(full=image, review=review_image),
+            engine=engine.host,
+            api_url="http://127.0.0.1:9",
+            repository="Octo/Shop",
+            origin=checkout.root,
+            mounts=[scratch],
+            edits={},
+            home=tmp_path,
+            workflows=ROOT / ".github" / "workflows",
+            volumes=[
+                f"{engine.client}:/usr/local/bin/docker:ro",
+                *plugins,
+                f"{engine.host.removeprefix('unix://')}:/var/run/docker.sock",
+                f"{build}:/build:ro",
+                f"{gh}:/usr/local/bin/gh:ro",
+                f"{record}:/record",
+            ],
+            environment={"TMPDIR": str(scratch), "GITHUB_REF": "refs/heads/main"},
+        )
+        yield Maintainers(machine, checkout, address, record)
+    pulled = engine.call("images", "--no-trunc", "--quiet", f"{address}/octo/shop").stdout.split()
+    if pulled:
+        engine.call("rmi", "--force", *pulled)
+
+
+def test_release__publishes_tries_and_tags(maintainers: Maintainers, engine: Engine) -> None:
+    ran = maintainers.release()
+
+    assert ran.exit_code == 0, ran.printed[-9000:]
+    names = {
+        "action.yml": f"{maintainers.registry}/octo/shop@{ran.outputs('build')['digest']}",
+        "review/action.yml": f"{maintainers.registry}/octo/shop@{ran.outputs('build-review')['digest']}",
+    }
+    for name in names.values():
+        assert f"{name} is version {VERSION}, and runs" in ran.printed
+        labels = json.loads(
+            engine.call("image", "inspect", "--format", "{{json .Config.Labels}}", name).stdout
+        )
+        assert labels["org.opencontainers.image.version"] == f"v{VERSION}"
+        assert labels["org.opencontainers.image.revision"] == maintainers.checkout.git(
+            "rev-parse", "HEAD"
+        )
+        assert labels["org.opencontainers.image.source"] == "https://github.com/Octo/Shop"
+    asked = maintainers.asked()
+    parts = [words[1].removeprefix("repos/Octo/Shop/") for words, _ in asked]
+    head = maintainers.checkout.git("rev-parse", "HEAD")
+    assert parts == [
+        f"git/ref/tags/v{VERSION}", f"git/commits/{head}", "git/trees", "git/commits",
+        "git/refs", "create",
+    ]  # fmt: skip
+    tree = next(body for _, body in asked if body is not None)
+    for entry in tree["tree"]:
+        assert f"\n  image: docker://{names[entry['path']]}\n" in entry["content"]
+    assert {"sha=sha-of-commits", f"ref=refs/tags/v{VERSION}"} <= set(asked[4][0])
+
+
+def test_release__of_an_image_that_does_not_run__tags_nothing(maintainers: Maintainers) -> None:
+    (maintainers.checkout.root / "ci_bot" / "bot" / "cli.py").write_text("import nothing_like_it\n")
+    maintainers.checkout.commit()
+
+    ran = maintainers.release()
+
+    assert ran.exit_code == 1
+    assert "The image does not start." in ran.printed, ran.printed[-3000:]
+    assert [words[1] for words, _ in maintainers.asked()] == [
+        f"repos/Octo/Shop/git/ref/tags/v{VERSION}"
+    ]
