@@ -69,7 +69,9 @@ def record_classes(work: Path) -> Path:
         str(HERE / "exercise_spark.py"),
         f"-XX:DumpLoadedClassList={classes}",
     ]
-    subprocess.run(exercise, cwd=work, check=True)
+    # A base image need not have another Python for Spark's workers than this one.
+    python = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    subprocess.run(exercise, cwd=work, env=python, check=True)
     if not classes.is_file():
         sys.exit("the exercise left no list of classes")
     return classes

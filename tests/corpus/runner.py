@@ -23,9 +23,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.corpus.labelled import read_cases
+
+if TYPE_CHECKING:
+    from ci_bot.contracts.messages import ReviewRequest
 
 CASE_SECONDS = 300
 
@@ -85,10 +88,33 @@ def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
+def request(
+    folder: Path, changed: list[str], *, scratch: Path, cache: Path, **more: Any
+) -> ReviewRequest:
+    """What a worker is asked about a case, with its base as baseline unless `more` says otherwise."""
+    from ci_bot.contracts.messages import Owner, ReviewRequest, Workplace
+
+    base, head = folder / "base", folder / "head"
+    asked = {
+        "projects": [str(head)],
+        "workplace": Workplace(
+            repository=str(head), cache_dir=str(cache), scratch_dir=str(scratch)
+        ),
+        "owner": Owner(name="corpus"),
+        "environment": "pr_1",
+        "baseline": "base-branch",
+        "base_repository": str(base),
+        "base_projects": [str(base)],
+        "before_dir": str(base),
+        "changed_files": changed,
+    }
+    return ReviewRequest(**{**asked, **more})
+
+
 def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.bot.cage.watch.trace import TraceReader, opened_among
     from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge
-    from ci_bot.contracts.messages import Owner, ReviewRequest, ScanRequest, Workplace
+    from ci_bot.contracts.messages import ScanRequest
     from ci_bot.worker import compat
     from ci_bot.worker.process import load_trace
     from ci_bot.worker.process.clock import Clock
@@ -99,17 +125,7 @@ def _review(folder: Path) -> dict[str, Any]:
     scratch, cache = folder / "scratch", folder / "cache"
     scratch.mkdir()
     cache.mkdir()
-    ask = ReviewRequest(
-        projects=[str(head)],
-        workplace=Workplace(repository=str(head), cache_dir=str(cache), scratch_dir=str(scratch)),
-        owner=Owner(name="corpus"),
-        environment="pr_1",
-        baseline="base-branch",
-        base_repository=str(base),
-        base_projects=[str(base)],
-        before_dir=str(base),
-        changed_files=changed,
-    )
+    ask = request(folder, changed, scratch=scratch, cache=cache)
 
     scanned = scanning.scan(
         ScanRequest(

@@ -1,0 +1,166 @@
+"""Whether a review with `cache: base` says what one without it says, over a corpus.
+
+    python -m tests.corpus.with_cache CORPUS [CASE ...]
+
+The base of each case is prod in a state of its own, with nothing built. What its files define is noted
+as a run on the default branch does, and the head is reviewed against that state with the notes and
+without them. The worker's whole answers are compared, but for how long things took. Exit 1 where any
+two differ, with the parts that do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.corpus.labelled import Case, read_cases
+from tests.corpus.runner import changed_between, request
+from tests.security.forked import forked
+
+UNTIL = "2024-06-01"
+# What differs between two runs of anything.
+_OF_A_RUN = ("timings", "created_at", "seconds")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One case.
+
+    Attributes:
+        noted: Files that the default branch's run noted; None: the base does not load.
+        differs: The parts of the answers that are not the same.
+    """
+
+    case: str
+    noted: int | None
+    differs: Sequence[str] = ()
+
+
+def compare(case: Case, folder: Path) -> Compared:
+    """Reviews a case twice."""
+    os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
+    case.write(folder)
+    for name in ("home", "state"):
+        (folder / name).mkdir()
+    # States of these projects are files below the current directory.
+    os.chdir(folder)
+    known = forked(lambda: _noted(folder), folder / "home")
+    if known is None:
+        return Compared(case.id, None)
+    plain = forked(lambda: _answer(folder, "plain", []), folder / "home")
+    other = forked(lambda: _answer(folder, "known", known), folder / "home")
+    return Compared(
+        case.id,
+        len(known),
+        sorted(name for name in plain.keys() | other.keys() if plain.get(name) != other.get(name)),
+    )
+
+
+def _noted(folder: Path) -> list[Any] | None:
+    """The base as prod, and what a run on the default branch notes of it."""
+    from sqlmesh.core.context import Context
+    from sqlmesh.utils.date import to_timestamp
+
+    from ci_bot.contracts.messages import Owner, RememberRequest, Workplace
+    from ci_bot.worker import compat
+    from ci_bot.worker.process.clock import Clock
+    from ci_bot.worker.project import baseline
+    from ci_bot.worker.review import remembering
+
+    base = folder / "base"
+    try:
+        configs = compat.read_configs([base])
+        compat.prepare_configs(configs, folder / "home" / "cache")
+        context = Context(paths=[str(base)], config=configs)
+    except Exception:
+        return None
+    database = Path(context.config.get_state_connection(None).database)
+    state = compat.throwaway_state(database, context)
+    compat.give_state(context, state)
+    baseline.promote_as_prod(context, state, to_timestamp(UNTIL))
+    state.close()
+    scratch, cache = _places(folder, "noting")
+    asked = RememberRequest(
+        projects=[str(base)],
+        workplace=Workplace(repository=str(base), cache_dir=str(cache), scratch_dir=str(scratch)),
+        owner=Owner(name="corpus"),
+    )
+    return remembering.remember(asked, Clock(), _no_spark).files
+
+
+def _answer(folder: Path, name: str, known: list[Any]) -> dict[str, Any]:
+    from ci_bot.worker.process.clock import Clock
+    from ci_bot.worker.review import reviewing
+
+    scratch, cache = _places(folder, name)
+    asked = request(
+        folder,
+        changed_between(folder / "base", folder / "head"),
+        scratch=scratch,
+        cache=cache,
+        baseline="state",
+        execution_time=UNTIL,
+        known_files=known,
+    )
+    try:
+        facts = reviewing.review(
+            asked, reviewing.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
+        )
+    except Exception as error:
+        return {"error": repr(error)}
+    answer: dict[str, Any] = _without_times(facts.model_dump(mode="json"))
+    return answer
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_times(part) for key, part in value.items() if key not in _OF_A_RUN}
+    return [_without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def _places(folder: Path, name: str) -> tuple[Path, Path]:
+    # The same names for all, because texts may repeat them.
+    places = folder / "scratch", folder / "cache"
+    for place in places:
+        if place.exists():
+            place.rename(folder / f"{place.name}-before-{name}")
+        place.mkdir()
+    return places
+
+
+def _no_spark() -> None:
+    raise RuntimeError("a statement reached Spark")
+
+
+def main(corpus: Path, only: Sequence[str], told: Callable[[str], Any]) -> int:
+    """Compares the cases of a corpus; 1 where a cache makes a difference."""
+    import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
+
+    found = []
+    for case in read_cases(corpus.resolve()):
+        if only and not any(case.id.startswith(prefix) for prefix in only):
+            continue
+        with tempfile.TemporaryDirectory(prefix="cached-") as directory:
+            one = compare(case, Path(directory))
+            os.chdir("/")
+        found.append(one)
+        if one.differs or one.noted is None:
+            told(f"{one.case}: {', '.join(one.differs) or 'the base does not load'}")
+    differ = [one for one in found if one.differs]
+    files = sum(one.noted or 0 for one in found)
+    told(
+        f"{len(found)} cases, {files} files noted, {len(differ)} with another answer, "
+        f"{sum(one.noted is None for one in found)} whose base does not load"
+    )
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:], print))
