@@ -63,33 +63,34 @@ def compare(case: Case, folder: Path) -> Compared:
 
 def _noted(folder: Path) -> list[Any] | None:
     """The base as prod, and what a run on the default branch notes of it."""
-    from sqlmesh.core.context import Context
     from sqlmesh.utils.date import to_timestamp
 
     from ci_bot.contracts.messages import Owner, RememberRequest, Workplace
+    from ci_bot.errors import BotError
     from ci_bot.worker import compat
     from ci_bot.worker.process.clock import Clock
-    from ci_bot.worker.project import baseline
+    from ci_bot.worker.project import baseline, opening
+    from ci_bot.worker.project.directories import place_of
     from ci_bot.worker.review import remembering
 
-    base = folder / "base"
-    try:
-        configs = compat.read_configs([base])
-        compat.prepare_configs(configs, folder / "home" / "cache")
-        context = Context(paths=[str(base)], config=configs)
-    except Exception:
-        return None
-    database = Path(context.config.get_state_connection(None).database)
-    state = compat.throwaway_state(database, context)
-    compat.give_state(context, state)
-    baseline.promote_as_prod(context, state, to_timestamp(UNTIL))
-    state.close()
     scratch, cache = _places(folder, "noting")
+    base = folder / "base"
     asked = RememberRequest(
         projects=[str(base)],
         workplace=Workplace(repository=str(base), cache_dir=str(cache), scratch_dir=str(scratch)),
         owner=Owner(name="corpus"),
     )
+    try:
+        opened = opening.open_without_state(
+            place_of(asked, asked.projects), clock=Clock(), on_spark_start=_no_spark
+        )
+    except BotError:
+        return None
+    (config,) = compat.read_configs([base]).values()
+    state = compat.throwaway_state(Path(config.get_state_connection(None).database), opened.context)
+    compat.give_state(opened.context, state)
+    baseline.promote_as_prod(opened.context, state, to_timestamp(UNTIL))
+    state.close()
     return remembering.remember(asked, Clock(), _no_spark).files
 
 
