@@ -31,6 +31,22 @@ EXTENSIONS = {
 # SQLMesh reads the type of valid_from and valid_to back from state as another one, so every change
 # of an SCD type 2 model on Spark counts as destructive.
 FLAGS = GivenFlags(allow_destructive=["lake.past"])
+BY_DAY = """\
+MODEL (
+  name lake.by_day,
+  kind INCREMENTAL_BY_TIME_RANGE (time_column day, batch_size 2),
+  start '2024-01-06',
+  cron '@daily'
+);
+
+SELECT d.day, COUNT(*) AS people
+FROM lake.latest
+CROSS JOIN (
+  SELECT EXPLODE(SEQUENCE(CAST(@start_ds AS DATE), CAST(@end_ds AS DATE))) AS day
+) AS d
+WHERE d.day BETWEEN @start_date AND @end_date
+GROUP BY d.day
+"""
 MODELS = {"lake.past", "lake.latest", "lake.rich", "lake.totals"}
 VIEWS = {"lake__pr_1.past", "lake__pr_1.latest", "lake__pr_1.rich", "lake__pr_1.totals"}
 
@@ -223,6 +239,31 @@ def test_life__in_icebergs_own_catalog(on_jdbc: Shop) -> None:
     assert len(kept.views_dropped) == len(VIEWS)
     assert kept.schemas_dropped == []
     assert kept.state_record_removed, "an expired record would let the janitor try"
+
+
+@pytest.mark.night
+def test_probe__in_icebergs_own_catalog_is_reused_and_cleaned_up(built_on_jdbc: Shop) -> None:
+    worker = client(built_on_jdbc)
+    file = built_on_jdbc.write("models/by_day.sql", BY_DAY)
+    try:
+        probed = worker.apply("pr_4", probe=True, flags=FLAGS)
+        assert (probed.result, probed.reason_code) == ("probed", "probed"), probed.failure
+        assert batches(probed) == {"lake.by_day": 1}
+        assert probed.estimate is not None
+
+        applied = worker.apply("pr_4", plan_id=probed.plan_id, flags=FLAGS)
+        assert applied.result == "applied", applied.failure
+        assert batches(applied)["lake.by_day"] > 1
+        days, *_ = sql(built_on_jdbc, "SELECT COUNT(*), COUNT(DISTINCT day) FROM lake__pr_4.by_day")
+        assert days[0][0] == days[0][1]
+        removed = worker.cleanup("pr_4")
+        assert removed.result == "removed", removed.failure
+    finally:
+        file.unlink()
+
+
+def batches(document: ApplyDocument) -> dict[str, int]:
+    return {model.model: model.batches for model in document.models if model.batches}
 
 
 @pytest.mark.night

@@ -191,3 +191,29 @@ def test_cleanup__with_the_state_gone_after_the_drops__is_exit_4_and_the_next_ru
     gone = worker.cleanup("pr_7", merged=False, reclaim="always")
     assert len(gone.tables_reclaimed) == 2
     assert state_rows(server, database)[f"{SCHEMA}._environments"] == []
+
+
+@pytest.mark.night
+def test_probe__with_state_on_postgresql_is_reused(
+    team_shop: tuple[Shop, str], server: str
+) -> None:
+    shop, database = team_shop
+    amount = "CAST(customer_id * 10 AS INT) AS amount"
+    shop.edit("models/orders.sql", amount, amount.replace("10", "17"))
+    worker = client(shop)
+
+    probed = worker.apply("pr_17", probe=True)
+
+    assert (probed.result, probed.reason_code) == ("probed", "probed"), probed.failure
+    ledger = state_rows(server, database)[f"{SCHEMA}._environments"]
+    assert any("pr_17" in row and "probed" in row for (row,) in ledger)
+    applied = worker.apply("pr_17", plan_id=probed.plan_id)
+    assert applied.result == "applied", applied.failure
+    batches = {
+        name: sum(model.batches or 0 for model in document.models if model.model == "shop.orders")
+        for name, document in (("probed", probed), ("applied", applied))
+    }
+    assert batches == {"probed": 1, "applied": 1}
+    removed = worker.cleanup("pr_17")
+    assert removed.result == "removed", removed.failure
+    shop.edit("models/orders.sql", amount.replace("10", "17"), amount)

@@ -34,6 +34,15 @@ MODEL (
 SELECT order_date, SUM(amount) AS amount FROM {reads}
 WHERE order_date BETWEEN @start_ds AND @end_ds GROUP BY order_date
 """
+SIGNAL = """\
+from sqlmesh import signal
+from sqlmesh.utils.date import to_ds
+
+
+@signal()
+def until(batch, day: str):
+    return [each for each in batch if to_ds(each[0]) <= day]
+"""
 RECENT = "MODEL (name shop.recent, kind VIEW);\n\nSELECT order_date, amount FROM shop.orders\n"
 
 
@@ -228,3 +237,27 @@ def test_apply__after_a_probe_still_runs_audits_that_changed(jvm: OneJvm, shop: 
     assert applied.result == "applied", applied.failure
     audited = {model.model for model in applied.models if model.audits}
     assert audited == {"shop.orders"}
+
+
+@pytest.mark.night
+def test_probe__of_a_model_that_its_signals_hold_back_says_so(jvm: OneJvm, shop: Shop) -> None:
+    shop.write("signals/__init__.py", SIGNAL)
+    held = BY_DAY.replace(
+        "batch_size 2),", "batch_size 2),\n  signals (until(day := '2024-01-04')),"
+    )
+    shop.write("models/held.sql", held.format(name="held", reads="shop.orders"))
+    shop.write("models/beside.sql", BY_DAY.format(name="beside", reads="shop.orders"))
+
+    probed = jvm.apply("pr_9", probe=True)
+
+    assert probed.result == "probed", probed.failure
+    assert set(built(probed)) == {"shop.beside"}
+    (left,) = probed.not_probed
+    assert left.model == "shop.held"
+    assert left.why == "its signals say that its newest batch is not ready"
+    applied = jvm.apply("pr_9", plan_id=probed.plan_id)
+    assert applied.result == "applied", applied.failure
+    ((days, last),) = jvm.sql(
+        "SELECT COUNT(*), CAST(MAX(order_date) AS STRING) FROM shop__pr_9.held"
+    )[0]
+    assert (days, last) == ("4", "2024-01-04")

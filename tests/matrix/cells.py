@@ -47,6 +47,7 @@ ACTIVITIES: Mapping[str, tuple[str, ...]] = {
     ),
     "sweep": (_SWEEP,),
     "two plans at once": ("test_apply_ends.py::test_two_plans_of_shared_models__both_end_well",),
+    "probe": ("test_probe.py",),
     "cancel": ("test_cancel.py::test_cancel__during_an_sql_model",),
 }
 
