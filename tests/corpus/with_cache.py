@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.corpus.labelled import Case, read_cases
 from tests.corpus.runner import changed_between, request
 from tests.security.forked import forked
@@ -42,12 +44,12 @@ class Compared:
 
 
 def compare(case: Case, folder: Path) -> Compared:
-    """Reviews a case twice."""
-    os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
+    """Reviews a case twice, in `folder`, which becomes the current directory."""
     case.write(folder)
     for name in ("home", "state"):
         (folder / name).mkdir()
-    # States of these projects are files below the current directory.
+    for name in ("base", "head"):
+        _with_own_state(folder / name / "config.yaml", folder / "state" / "own.db")
     os.chdir(folder)
     known = forked(lambda: _noted(folder), folder / "home")
     if known is None:
@@ -59,6 +61,18 @@ def compare(case: Case, folder: Path) -> Compared:
         len(known),
         sorted(name for name in plain.keys() | other.keys() if plain.get(name) != other.get(name)),
     )
+
+
+def _with_own_state(file: Path, state: Path) -> None:
+    """Moves the state of a configuration, if it is one, from wherever a team has it."""
+    try:
+        config = yaml.safe_load(file.read_text("utf-8"))
+        gateways = config["gateways"].values()
+    except (OSError, yaml.YAMLError, KeyError, TypeError):
+        return
+    for gateway in gateways:
+        gateway["state_connection"] = {"type": "duckdb", "database": str(state)}
+    file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
 
 
 def _noted(folder: Path) -> list[Any] | None:
@@ -140,6 +154,7 @@ def _no_spark() -> None:
 
 def main(corpus: Path, only: Sequence[str], told: Callable[[str], Any]) -> int:
     """Compares the cases of a corpus; 1 where a cache makes a difference."""
+    os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
     import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
 
     found = []

@@ -57,6 +57,18 @@ def change_orders(shop: Shop) -> None:
     shop.edit("models/orders.sql", "customer_id * 10", "customer_id * 20")
 
 
+def test_models__stand_in_the_order_of_their_names(shop: Shop, tmp_path: Path) -> None:
+    """What is told model by model would otherwise change with which file was loaded first."""
+    for letter in "zyxwv":
+        shop.write(
+            f"models/a_{letter}.sql", f"MODEL (name shop.{letter}, kind VIEW);\n\nSELECT 1 AS x"
+        )
+    with opened(tmp_path, shop.project) as found:
+        names = list(found.context.models)
+    assert len(names) > 8
+    assert names == sorted(names)
+
+
 def test_identity__is_the_same_for_the_same_code(shop: Shop, tmp_path: Path) -> None:
     change_orders(shop)
 

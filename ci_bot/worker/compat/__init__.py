@@ -42,6 +42,7 @@ from ci_bot.worker.compat.loading import (
     load_error,
     loaded_tests,
     model_failures,
+    order_models,
     registries_kept,
 )
 from ci_bot.worker.compat.macros import judge_macro_code
@@ -149,6 +150,7 @@ __all__ = [
     "note_refused_changes",
     "noted",
     "open_duckdb_read_only",
+    "order_models",
     "parse_selection",
     "plan_builder",
     "plan_evaluator",

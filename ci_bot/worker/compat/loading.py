@@ -83,6 +83,17 @@ def registries_kept() -> Iterator[None]:
             kind.set_registry(registry)
 
 
+def order_models(context: Any) -> None:
+    """Puts the loaded models in the order of their names.
+
+    SQLMesh's own order is that in which its processes come back, so what is told model by model
+    would be told otherwise each time. (`SqlMeshLoader._load_sql_models`, `UniqueKeyDict`)
+    """
+    models = sorted(context._models.items())
+    context._models.clear()
+    context._models.update(models)
+
+
 def loaded_tests(context: Any) -> list[Any]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
     read: Any = getattr(context, "select_tests", None) or context.load_model_tests

@@ -40,6 +40,7 @@ def load(context: Any, phase: AbstractContextManager[None], repository: Path) ->
     with phase, compat.registries_kept(), compat.types_read_once():
         try:
             context.load()
+            compat.order_models(context)
         except BotError:
             raise
         except (Exception, SystemExit) as error:
