@@ -246,12 +246,12 @@ def test_probe__of_a_model_that_its_signals_hold_back_says_so(jvm: OneJvm, shop:
         "batch_size 2),", "batch_size 2),\n  signals (until(day := '2024-01-04')),"
     )
     shop.write("models/held.sql", held.format(name="held", reads="shop.orders"))
-    shop.write("models/beside.sql", BY_DAY.format(name="beside", reads="shop.orders"))
+    shop.write("models/near.sql", BY_DAY.format(name="near", reads="shop.orders"))
 
     probed = jvm.apply("pr_9", probe=True)
 
     assert probed.result == "probed", probed.failure
-    assert set(built(probed)) == {"shop.beside"}
+    assert set(built(probed)) == {"shop.near"}
     (left,) = probed.not_probed
     assert left.model == "shop.held"
     assert left.why == "its signals say that its newest batch is not ready"
