@@ -95,7 +95,6 @@ class ActMachine:
         edits: What this team writes otherwise in each workflow: a text, and what stands there.
         home: A directory of the machine's own.
         workflows: Directory of the workflows' files.
-        image: What jobs run in; the image for reviews unless another is named.
         volumes: More of what jobs see, in docker's words: `FROM:TO:ro`.
         environment: Variables of the job's machine.
     """
@@ -110,7 +109,6 @@ class ActMachine:
     edits: Mapping[str, str]
     home: Path
     workflows: Path = EXAMPLES
-    image: str = ""
     volumes: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -162,7 +160,7 @@ class ActMachine:
             "--directory", place / "workspace", "--bind", "--no-skip-checkout", "--rm",
             "--pull=false", "--no-cache-server", "--container-daemon-socket", "-",
             "--action-cache-path", place / "home" / "actions",
-            "--platform", f"{MACHINE}={self.image or self.images.review}", "--actor", actor,
+            "--platform", f"{MACHINE}={self.images.review}", "--actor", actor,
             "--container-options", " ".join(self._volumes(place)),
             *(word for uses in self._actions(text, place) for word in ("--local-repository", uses)),
             *(word for name, value in self._variables(sha, run_id, actor).items()

@@ -25,4 +25,5 @@ def test_review__with_a_cache_says_the_same(
     compared = compare(case, tmp_path / case.id)
 
     assert compared.noted, "the base loads, and some of its files are noted"
+    assert compared.taken, "the review takes some of them"
     assert compared.differs == []

@@ -5,7 +5,7 @@
 The base of each case is prod in a state of its own, with nothing built. What its files define is noted
 as a run on the default branch does, and the head is reviewed against that state with the notes and
 without them. The worker's whole answers are compared, but for how long things took. Exit 1 where any
-two differ, with the parts that do.
+two differ, with the parts that do. That files are taken at all stands in the last line.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ class Compared:
 
     Attributes:
         noted: Files that the default branch's run noted; None: the base does not load.
+        taken: Those of them that the review did not parse to load their models.
         differs: The parts of the answers that are not the same.
     """
 
     case: str
     noted: int | None
+    taken: int = 0
     differs: Sequence[str] = ()
 
 
@@ -54,11 +56,12 @@ def compare(case: Case, folder: Path) -> Compared:
     known = forked(lambda: _noted(folder), folder / "home")
     if known is None:
         return Compared(case.id, None)
-    plain = forked(lambda: _answer(folder, "plain", []), folder / "home")
-    other = forked(lambda: _answer(folder, "known", known), folder / "home")
+    plain, _ = forked(lambda: _answer(folder, "plain", []), folder / "home")
+    other, taken = forked(lambda: _answer(folder, "known", known), folder / "home")
     return Compared(
         case.id,
         len(known),
+        taken,
         sorted(name for name in plain.keys() | other.keys() if plain.get(name) != other.get(name)),
     )
 
@@ -108,7 +111,9 @@ def _noted(folder: Path) -> list[Any] | None:
     return remembering.remember(asked, Clock(), _no_spark).files
 
 
-def _answer(folder: Path, name: str, known: list[Any]) -> dict[str, Any]:
+def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
+    """What the worker answers, without times, and how many files it took as known."""
+    from ci_bot.worker.compat.base_cache import known_files
     from ci_bot.worker.process.clock import Clock
     from ci_bot.worker.review import reviewing
 
@@ -122,14 +127,21 @@ def _answer(folder: Path, name: str, known: list[Any]) -> dict[str, Any]:
         execution_time=UNTIL,
         known_files=known,
     )
+    taken: list[Path] = []
+    as_known: Any = known_files.left_in_file
+
+    def counted(model: Any, **how: Any) -> Any:
+        taken.append(model._path)
+        return as_known(model, **how)
+
+    vars(known_files)["left_in_file"] = counted
     try:
         facts = reviewing.review(
             asked, reviewing.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
         )
     except Exception as error:
-        return {"error": repr(error)}
-    answer: dict[str, Any] = _without_times(facts.model_dump(mode="json"))
-    return answer
+        return {"error": repr(error)}, len(taken)
+    return _without_times(facts.model_dump(mode="json")), len(taken)
 
 
 def _without_times(value: Any) -> Any:
@@ -168,9 +180,9 @@ def main(corpus: Path, only: Sequence[str], told: Callable[[str], Any]) -> int:
         if one.differs or one.noted is None:
             told(f"{one.case}: {', '.join(one.differs) or 'the base does not load'}")
     differ = [one for one in found if one.differs]
-    files = sum(one.noted or 0 for one in found)
+    noted, taken = sum(one.noted or 0 for one in found), sum(one.taken for one in found)
     told(
-        f"{len(found)} cases, {files} files noted, {len(differ)} with another answer, "
+        f"{len(found)} cases, {noted} files noted, {taken} taken, {len(differ)} with another answer, "
         f"{sum(one.noted is None for one in found)} whose base does not load"
     )
     return 1 if differ else 0
