@@ -13,6 +13,7 @@ import pytest
 
 from ci_bot.bot.comment.marker import decode, encode
 from ci_bot.contracts.documents.comment import Marker
+from tests import nights
 from tests.e2e.scene import BOT, Change, Scene, add_orders
 from tests.github_standin.standin import GitHubStandin
 from tests.integration.test_review import digest
@@ -66,7 +67,10 @@ def rewritten(no_go: NoGo, **claims: object) -> None:
     change.pull.add_comment(encode(no_go.marker.model_copy(update=claims)), BOT)
 
 
-@pytest.mark.parametrize("forge", [edited, rewritten])
+@pytest.mark.parametrize(
+    "forge",
+    nights.cases({"edited": edited, "rewritten": rewritten}, by_day=["rewritten"]),
+)
 def test_no_go__that_the_comment_calls_go__is_refused_to_a_writer(
     no_go: NoGo, built_shop: Shop, forge: Callable[..., None]
 ) -> None:
@@ -101,7 +105,10 @@ def test_no_go__that_the_comment_calls_go__needs_maintain_access_all_the_same(
     assert outcome.outputs["reason-code"] == "override_permission"
 
 
-@pytest.mark.parametrize("claim", ["another plan", "a longer window", "another head"])
+@pytest.mark.parametrize(
+    "claim",
+    nights.cases(["another plan", "a longer window", "another head"], by_day=["a longer window"]),
+)
 def test_comment__that_names_what_is_not_there__builds_nothing(
     no_go: NoGo, built_shop: Shop, claim: str
 ) -> None:

@@ -193,6 +193,7 @@ def test_accept__is_refused_to_everybody_else(scene: Scene) -> None:
     assert change.review("synchronize").outputs["decision"] == "review"
 
 
+@pytest.mark.night
 def test_accept__by_a_comment_that_was_edited_is_refused(scene: Scene) -> None:
     owners(scene)
     change = scene.open("threshold", threshold(200))

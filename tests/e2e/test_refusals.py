@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import nights
 from tests.e2e.job import Outcome
 from tests.e2e.scene import BOT, Change, Scene, add_largest, add_orders
 from tests.github_standin.standin import GitHubStandin
@@ -147,7 +148,7 @@ def test_apply__after_a_push__is_refused(scene: Scene) -> None:
     assert_refused(outcome, change, "head_moved", says=says)
 
 
-@pytest.mark.parametrize("artifact", ["there", "gone"])
+@pytest.mark.parametrize("artifact", nights.cases(["there", "gone"], by_day=["there"]))
 def test_apply__where_the_base_changed_the_plan__shows_the_difference(
     scene: Scene, artifact: str
 ) -> None:

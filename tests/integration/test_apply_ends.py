@@ -115,6 +115,7 @@ def test_retry__after_a_changed_audit_that_failed__asks_it_again(jvm: OneJvm, sh
     assert jvm.apply("pr_12").result == "applied"
 
 
+@pytest.mark.night
 def test_apply__whose_evidence_fails_once__collects_it_again(jvm: OneJvm, shop: Shop) -> None:
     add_column(shop, "replaced")
     view = "shop__pr_3.top_customers"
@@ -205,7 +206,7 @@ def test_apply__of_a_plan_that_prod_has_caught_up_with__has_nothing_left(
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
-        (31, "apply: building pr_31"),
+        pytest.param(31, "apply: building pr_31", marks=pytest.mark.night),
         (32, "updating the virtual layer"),
         (33, COUNTING),
     ],

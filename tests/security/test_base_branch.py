@@ -159,10 +159,15 @@ def apply_to_prod(directory: Path) -> None:
 
 
 @pytest.mark.slow
-def test_history__on_spark_is_the_same_from_both_without_a_jvm(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes", [4, pytest.param(8, marks=pytest.mark.night)], ids=["four", "eight"]
+)
+def test_history__on_spark_is_the_same_from_both_without_a_jvm(
+    tmp_path: Path, changes: int
+) -> None:
     tree = first_tree(tmp_path, "spark")
     base, head = tmp_path / "before", tmp_path / "project"
-    for words, after in steps(tree, seed=20_242, count=8):
+    for words, after in steps(tree, seed=20_242, count=changes):
         write(tree, base)
         write(after, head)
         forked(partial(build_spark_prod, tmp_path, base), tmp_path)
