@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import settings
@@ -55,7 +56,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     JVM.begin(shares=not _has_own_jvm(item))
 
 
-def missing(part: str) -> None:
+def missing(part: str) -> NoReturn:
     """Skips a test whose real part is not there; fails it where all parts are required."""
     if os.environ.get("CI_BOT_REQUIRE_PARTS") == "1":
         pytest.fail(f"{part}, and CI_BOT_REQUIRE_PARTS=1 requires every real part")

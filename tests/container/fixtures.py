@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.act import act
+from tests.conftest import missing
+from tests.go_programs import GoProgramMissingError
+
 from .engine import Engine, EngineMissingError, build_secrets, find_engine
 from .runner import Action
 
@@ -21,10 +25,8 @@ def engine() -> Engine:
     """A container engine. Absent: skip with the reason, or fail where CI_BOT_REQUIRE_PARTS=1."""
     try:
         return find_engine(os.environ)
-    except EngineMissingError as missing:
-        if os.environ.get("CI_BOT_REQUIRE_PARTS") == "1":
-            pytest.fail(f"CI_BOT_REQUIRE_PARTS=1, but {missing}")
-        pytest.skip(str(missing))
+    except EngineMissingError as absent:
+        missing(str(absent))
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +51,15 @@ def review_image(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFa
         return tag
     engine.build(ROOT, tag, build_secrets(os.environ, tmp_path_factory.mktemp("build")), *TARGET)
     return tag
+
+
+@pytest.fixture(scope="session")
+def act_program() -> Path:
+    """act, built once a machine."""
+    try:
+        return act(os.environ)
+    except GoProgramMissingError as absent:
+        missing(str(absent))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,14 +16,13 @@ import pip
 import pytest
 
 from ci_bot import __version__
-from tests.act import act
-from tests.act.machine import EXAMPLES, ActMachine, Images, WorkflowRun
-from tests.conftest import PROD_UNTIL, missing, run_python
+from tests.act.machine import ActMachine, Images, WorkflowRun
+from tests.conftest import PROD_UNTIL, run_python
 from tests.container.engine import Engine
 from tests.container.test_life import open_up
 from tests.e2e.scene import PROJECT, Change, Scene, add_orders
+from tests.github_programs import REPORTS, install
 from tests.github_standin.standin import GitHubStandin
-from tests.go_programs import GoProgramMissingError
 from tests.projects import write_shop
 from tests.projects.in_prod import query_in_prod
 
@@ -33,21 +33,6 @@ pytestmark = [
     pytest.mark.night,
     pytest.mark.skipif(os.geteuid() != 0, reason="a workspace of another owner needs root"),
 ]
-
-GH = """\
-#!/usr/bin/python3
-import pathlib, shutil, sys
-words = sys.argv[1:]
-if words[0] == "api":
-    print("{head}" if words[1].endswith("/commits/{merged}/pulls") else "")
-elif words[:2] == ["run", "list"]:
-    print("17" if words[words.index("--commit") + 1] == "{head}" else "")
-else:
-    assert words[:3] == ["run", "download", "17"], words
-    target = pathlib.Path(words[words.index("--dir") + 1])
-    target.mkdir()
-    shutil.copy("/reviewed/report.json", target)
-"""
 
 
 @pytest.fixture
@@ -64,21 +49,16 @@ def scene(github_standin: GitHubStandin, java: None, tmp_path: Path) -> Scene:
     return found
 
 
-def deployed(scene: Scene, change: Change, engine: Engine, image: str, home: Path) -> WorkflowRun:
-    """What the push of the merge starts."""
-    try:
-        program = act(os.environ)
-    except GoProgramMissingError as absent:
-        missing(str(absent))
-    gh = home / "gh"
-    gh.write_text(
-        GH.format(head=scene.git("rev-parse", change.branch), merged=scene.main_sha),
-        encoding="utf-8",
-    )
-    gh.chmod(0o755)
+@pytest.fixture
+def deployer(
+    scene: Scene, engine: Engine, image: str, act_program: Path, tmp_path: Path
+) -> ActMachine:
+    """The team's machine; what it asks GitHub is answered with the report in `reviewed`."""
+    (tmp_path / "reviewed").mkdir()
+    gh = install(REPORTS, tmp_path / "programs")
     directory = f"    defaults: {{run: {{working-directory: {PROJECT}}}}}\n"
-    machine = ActMachine(
-        program=program,
+    return ActMachine(
+        program=act_program,
         images=Images(full=image, review=image),
         engine=engine.host,
         api_url=scene.standin.url,
@@ -86,16 +66,24 @@ def deployed(scene: Scene, change: Change, engine: Engine, image: str, home: Pat
         origin=scene.git.root,
         mounts=[scene.shop.root],
         edits={"    runs-on: ubuntu-24.04\n": "    runs-on: ubuntu-24.04\n" + directory},
-        home=home,
-        workflows=EXAMPLES,
+        home=tmp_path,
         volumes=[
             f"{gh}:/usr/local/bin/gh:ro",
-            f"{home / 'reviewed'}:/reviewed:ro",
+            f"{tmp_path / 'reviewed'}:/reviewed:ro",
             f"{Path(pip.__file__).parent}:/pip/pip:ro",
         ],
     )
+
+
+def deployed(scene: Scene, change: Change, deployer: ActMachine) -> WorkflowRun:
+    """What the push of the merge starts."""
     open_up(scene.shop.root)
-    return machine.run(
+    asked = {
+        "GH_HEAD": scene.git("rev-parse", change.branch),
+        "GH_MERGED": scene.main_sha,
+        "GH_REPORT": "/reviewed/report.json",
+    }
+    return replace(deployer, environment=asked).run(
         "deploy.yml",
         "push",
         {"ref": "refs/heads/main", "after": scene.main_sha},
@@ -109,17 +97,16 @@ def deployed(scene: Scene, change: Change, engine: Engine, image: str, home: Pat
 
 
 def test_deploy_workflow__deploys_what_was_reviewed_and_refuses_what_was_not(
-    scene: Scene, engine: Engine, image: str, tmp_path: Path
+    scene: Scene, deployer: ActMachine, tmp_path: Path
 ) -> None:
     change = scene.open("to-be-deployed", add_orders)
     reviewed = change.review(keep=False)
     assert reviewed.exit_code == 0, reviewed.stdout[-3000:]
-    (tmp_path / "reviewed").mkdir()
     report = reviewed.report_files()["report.json"]
     (tmp_path / "reviewed" / "report.json").write_bytes(report)
     change.merge()
 
-    ran = deployed(scene, change, engine, image, tmp_path)
+    ran = deployed(scene, change, deployer)
 
     assert ran.exit_code == 0, ran.printed[-9000:]
     assert 'AS "orders"' in query_in_prod(scene.files.project, "revenue")
@@ -130,7 +117,7 @@ def test_deploy_workflow__deploys_what_was_reviewed_and_refuses_what_was_not(
         "unseen", lambda shop: shop.edit("models/revenue.sql", "COUNT(*)", "COUNT(1) + 1")
     )
     later.merge()
-    again = deployed(scene, later, engine, image, tmp_path)
+    again = deployed(scene, later, deployer)
 
     assert again.exit_code == 1
     assert "The plan for prod is" in again.printed

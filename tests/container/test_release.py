@@ -18,31 +18,17 @@ from typing import Any
 import pytest
 
 from ci_bot import __version__
-from tests.act import act
 from tests.act.machine import ActMachine, Images, WorkflowRun
 from tests.checkout import GIT, Repository
-from tests.conftest import missing
 from tests.container.engine import LOCAL_BASE, Engine, build_secrets
 from tests.container.fixtures import ROOT
 from tests.container.registry import registry
-from tests.go_programs import GoProgramMissingError
+from tests.github_programs import RECORDER, install
 
 pytestmark = [pytest.mark.night, pytest.mark.slow]
 
 VERSION = "9.8.7"
 PLUGINS = Path("/usr/libexec/docker/cli-plugins")
-# The tag is not there; every other question gets the last part of its path as its answer.
-GH = """\
-#!/usr/bin/python3
-import json, pathlib, sys
-words = sys.argv[1:]
-body = json.load(sys.stdin) if "--input" in words else None
-with pathlib.Path("{record}").open("a", encoding="utf-8") as record:
-    record.write(json.dumps([words, body]) + "\\n")
-if "/git/ref/tags/" in words[1]:
-    sys.exit(1)
-print("sha-of-" + words[1].rpartition("/")[2])
-"""
 
 
 @dataclass
@@ -104,12 +90,8 @@ def replace(path: Path, old: str, new: str) -> None:
 
 @pytest.fixture
 def maintainers(
-    engine: Engine, image: str, review_image: str, tmp_path: Path
+    engine: Engine, image: str, review_image: str, act_program: Path, tmp_path: Path
 ) -> Iterator[Maintainers]:
-    try:
-        program = act(os.environ)
-    except GoProgramMissingError as absent:
-        missing(str(absent))
     # The engine mounts directories of this machine, so the job's scratch is one of them.
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -124,14 +106,12 @@ def maintainers(
     (build / "options").write_text("\n".join(options) + "\n", encoding="utf-8")
     record = tmp_path / "record"
     record.touch()
-    gh = tmp_path / "gh"
-    gh.write_text(GH.format(record="/record"), encoding="utf-8")
-    gh.chmod(0o755)
+    gh = install(RECORDER, tmp_path / "programs")
     checkout = prepared(tmp_path / "origin")
     plugins = [f"{PLUGINS}:{PLUGINS}:ro"] if PLUGINS.is_dir() else []
     with registry(tmp_path) as address:
         machine = ActMachine(
-            program=program,
+            program=act_program,
             images=Images(full=image, review=review_image),
             engine=engine.host,
             api_url="http://127.0.0.1:9",
@@ -149,7 +129,11 @@ def maintainers(
                 f"{gh}:/usr/local/bin/gh:ro",
                 f"{record}:/record",
             ],
-            environment={"TMPDIR": str(scratch), "GITHUB_REF": "refs/heads/main"},
+            environment={
+                "TMPDIR": str(scratch),
+                "GH_RECORD": "/record",
+                "GITHUB_REF": "refs/heads/main",
+            },
         )
         yield Maintainers(machine, checkout, address, record)
     pulled = engine.call("images", "--no-trunc", "--quiet", f"{address}/octo/shop").stdout.split()

@@ -16,16 +16,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.act import act
 from tests.act.machine import EXAMPLES, ActMachine, Images, WorkflowRun
-from tests.conftest import missing
 from tests.container.engine import Engine
 from tests.container.runner import RUNNER_UID
 from tests.container.test_life import open_up
 from tests.e2e.scene import PROJECT, Change, Scene, add_orders
 from tests.github_standin import events
 from tests.github_standin.standin import GitHubStandin
-from tests.go_programs import GoProgramMissingError
 from tests.projects import Shop
 
 pytestmark = [
@@ -131,11 +128,8 @@ def team(
     engine: Engine,
     image: str,
     review_image: str,
+    act_program: Path,
 ) -> Team:
-    try:
-        program = act(os.environ)
-    except GoProgramMissingError as absent:
-        missing(str(absent))
     scene = Scene(github_standin, built_shop, tmp_path)
     scene.files.edit("config.yaml", str(built_shop.state), "{{ env_var('STATE_HOST') }}")
     scene.files.edit(
@@ -148,7 +142,7 @@ def team(
     scene.repo.add_workflow("review.yml")
     scene.repo.add_workflow("apply.yml")
     machine = ActMachine(
-        program=program,
+        program=act_program,
         images=Images(full=image, review=review_image),
         engine=engine.host,
         api_url=github_standin.url,

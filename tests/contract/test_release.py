@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.contract.test_workflows import ROOT, load
+from tests.github_programs import RECORDER, install
 
 WORKFLOW = load(ROOT / ".github" / "workflows" / "release.yml")
 DIGEST = "sha256:" + "0a" * 32
@@ -205,22 +206,9 @@ def test_workflow__builds_both_images_alike_with_where_they_come_from() -> None:
     assert "compression=zstd" in full["outputs"]
 
 
-GH = """#!{python}
-import json, os, sys
-place, words = os.environ["RECORD"], sys.argv[1:]
-body = json.load(sys.stdin) if "--input" in words else None
-with open(place, "a", encoding="utf-8") as record:
-    record.write(json.dumps([words, body]) + "\\n")
-print("sha-of-" + words[1].rsplit("/", 1)[-1] if words[0] == "api" else "")
-"""
-
-
 def test_workflow__tags_a_commit_with_both_actions_as_they_are_pinned(checkout: Path) -> None:
     """The last script, with a `gh` that writes down what it was asked for."""
-    programs = checkout / "programs"
-    programs.mkdir()
-    (programs / "gh").write_text(GH.format(python=sys.executable))
-    (programs / "gh").chmod(0o755)
+    programs = install(RECORDER, checkout / "programs").parent
     (checkout / ".ci").mkdir()
     (checkout / ".ci" / "release.py").write_text((ROOT / ".ci" / "release.py").read_text("utf-8"))
     script = WORKFLOW["jobs"]["tag"]["steps"][-1]["run"]
@@ -229,7 +217,7 @@ def test_workflow__tags_a_commit_with_both_actions_as_they_are_pinned(checkout: 
         cwd=checkout,
         env={
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "RECORD": str(checkout / "record"),
+            "GH_RECORD": str(checkout / "record"),
             "GITHUB_REPOSITORY": "octo/shop",
             "GITHUB_SHA": "1" * 40,
             "GITHUB_STEP_SUMMARY": str(checkout / "summary"),

@@ -15,6 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import REPOSITORY
+from tests.github_programs import REPORTS, install
 from tests.integration.test_prod_plan import change_amount, reviewed
 from tests.projects.duck import run_prod
 from tests.projects.in_prod import query_in_prod
@@ -25,25 +26,6 @@ pytestmark = pytest.mark.slow
 DEPLOY = REPOSITORY / ".github" / "examples" / "deploy.yml"
 HEAD = "b1" * 20
 MERGED = "c2" * 20
-
-# What GitHub's own program answers to the three questions of the workflow, and to no other.
-GH = """\
-#!{python}
-import pathlib, shutil, sys
-words = sys.argv[1:]
-if words[0] == "api":
-    assert words[1] == "repos/octo/shop/commits/{merged}/pulls", words
-    print("{head}" if {known} else "")
-elif words[:2] == ["run", "list"]:
-    assert words[words.index("--commit") + 1] == "{head}", words
-    assert words[words.index("--workflow") + 1] == "review.yml", words
-    print("17")
-else:
-    assert words[:3] == ["run", "download", "17"], words
-    target = pathlib.Path(words[words.index("--dir") + 1])
-    target.mkdir()
-    shutil.copy("{report}", target / "report.json")
-"""
 
 
 @pytest.fixture
@@ -61,11 +43,7 @@ def merged(tmp_path: Path) -> Repository:
 
 def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[int, str]:
     """The workflow's scripts one after the other, as a runner starts them; the last exit code."""
-    programs = repository.root.parent / "programs"
-    programs.mkdir(exist_ok=True)
-    report = repository.root.parent / "report.json"
-    gh = GH.format(python=sys.executable, merged=MERGED, head=HEAD, known=known, report=report)
-    (programs / "gh").write_text(gh)
+    programs = install(REPORTS, repository.root.parent / "programs").parent
     python = f"#!/bin/sh\nexec {sys.executable}"
     (programs / "ci-bot").write_text(f'{python} -m ci_bot "$@"\n')
     cli = "from sqlmesh.cli.main import cli; cli()"
@@ -76,6 +54,9 @@ def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(REPOSITORY),
+        "GH_HEAD": HEAD,
+        "GH_MERGED": MERGED if known else "another",
+        "GH_REPORT": str(repository.root.parent / "report.json"),
         "GITHUB_REPOSITORY": "octo/shop",
         "GITHUB_SHA": MERGED,
         "PLAN": plan,
