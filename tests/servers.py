@@ -114,7 +114,7 @@ def _java(
             stderr=output,
         )
         try:
-            _wait(process, port, log)
+            wait_for_port(process, port, log)
             yield
         finally:
             process.kill()
@@ -153,7 +153,7 @@ def spark_cluster(root: Path, *, cores: int = 2, memory: str = "1g") -> Iterator
         _daemon(worker, root / "worker.log") as other,
     ):
         log = root / "worker.log"
-        _until(
+        wait_until(
             lambda: "Successfully registered with master" in log.read_text(errors="replace"),
             (process, other),
             log,
@@ -192,18 +192,25 @@ def _daemon(arguments: tuple[str, ...], log: Path) -> Iterator[subprocess.Popen[
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Waits until a server listens on loopback; raises as `wait_until`."""
+
     def listens() -> bool:
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    _until(listens, (process,), log)
+    wait_until(listens, (process,), log)
 
 
-def _until(
+def wait_until(
     ready: Callable[[], bool], processes: tuple[subprocess.Popen[bytes], ...], log: Path
 ) -> None:
+    """Waits until servers that were just started are ready.
+
+    Raises:
+        RuntimeError: START_SECONDS are over, or one of them has ended; with the end of its log.
+    """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and all(process.poll() is None for process in processes):
         if ready():

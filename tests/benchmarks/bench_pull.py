@@ -29,12 +29,21 @@ from statistics import median
 
 from tests.benchmarks.taking import say
 from tests.container.engine import Engine, find_engine
-from tests.container.registry import registry, until
+from tests.container.registry import registry
 from tests.container.test_life import ImageRunner
 from tests.e2e.scene import Scene, add_orders
 from tests.github_standin.parts import default_root, locate
 from tests.github_standin.standin import GitHubStandin
 from tests.projects import write_shop
+from tests.servers import wait_until
+
+ZSTD = "zstd:"
+# As .github/workflows/release.yml has it.
+ZSTD_LEVEL = 12
+MANIFESTS = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+)
 
 
 @dataclass
@@ -51,15 +60,6 @@ class Measured:
     @property
     def whole(self) -> float:
         return median(map(sum, zip(self.pulls, self.reviews, strict=True)))
-
-
-ZSTD = "zstd:"
-# As .github/workflows/release.yml has it.
-ZSTD_LEVEL = 12
-MANIFESTS = (
-    "application/vnd.docker.distribution.manifest.v2+json",
-    "application/vnd.oci.image.manifest.v1+json",
-)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,9 @@ def empty_engine(holder: Engine, home: Path, dockerd: str) -> Iterator[tuple[Eng
         )  # fmt: skip
     engine = Engine(holder.client, host, holder.variables)
     try:
-        until(lambda: engine.call("version", check=False).returncode == 0, "the container engine")
+        wait_until(
+            lambda: engine.call("version", check=False).returncode == 0, (process,), home / "log"
+        )
         yield engine, process.pid
     finally:
         process.terminate()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers import free_port
+from tests.servers import free_port, wait_for_port
 
-START_SECONDS = 60
 REGISTRY = """\
 version: 0.1
 storage: {{filesystem: {{rootdirectory: {root}}}}}
@@ -34,7 +31,7 @@ def registry(home: Path) -> Iterator[str]:
             stderr=log,
         )
     try:
-        until(lambda: answers(f"http://127.0.0.1:{port}/v2/"), "the registry")
+        wait_for_port(process, port, home / "registry.log")
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
@@ -57,24 +54,3 @@ def registry_program(home: Path) -> Path:
     (archive,) = package.glob("*.deb")
     subprocess.run(["/usr/bin/dpkg", "-x", archive, package], check=True)
     return package / "usr" / "bin" / "docker-registry"
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url):
-            return True
-    except OSError:
-        return False
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    """Waits.
-
-    Raises:
-        RuntimeError: it takes longer than START_SECONDS.
-    """
-    deadline = time.monotonic() + START_SECONDS
-    while not true():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{what} does not start")
-        time.sleep(0.1)
