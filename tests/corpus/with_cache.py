@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
@@ -114,6 +115,7 @@ def _noted(folder: Path) -> list[Any] | None:
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
     """What the worker answers, without times, and how many files it took as known."""
     from ci_bot.worker.compat.base_cache import known_files
+    from ci_bot.worker.compat.shortcuts.queries_in_files import left_in_file
     from ci_bot.worker.process.clock import Clock
     from ci_bot.worker.review import reviewing
 
@@ -127,21 +129,14 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
         execution_time=UNTIL,
         known_files=known,
     )
-    taken: list[Path] = []
-    as_known: Any = known_files.left_in_file
-
-    def counted(model: Any, **how: Any) -> Any:
-        taken.append(model._path)
-        return as_known(model, **how)
-
-    vars(known_files)["left_in_file"] = counted
-    try:
-        facts = reviewing.review(
-            asked, reviewing.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
-        )
-    except Exception as error:
-        return {"error": repr(error)}, len(taken)
-    return _without_times(facts.model_dump(mode="json")), len(taken)
+    with patch.object(known_files, "left_in_file", wraps=left_in_file) as taken:
+        try:
+            facts = reviewing.review(
+                asked, reviewing.ReviewPorts(Clock(), lambda phase, message: None, _no_spark)
+            )
+        except Exception as error:
+            return {"error": repr(error)}, taken.call_count
+    return _without_times(facts.model_dump(mode="json")), taken.call_count
 
 
 def _without_times(value: Any) -> Any:
