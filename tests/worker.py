@@ -194,3 +194,12 @@ def _descends(pid: int, ancestor: int) -> bool:
 
 
 PYTHON = sys.executable
+
+
+def built(document: ApplyDocument) -> dict[str, tuple[int, int]]:
+    """Intervals and batches of each table that an apply has built."""
+    return {
+        model.model: (model.intervals, model.batches)
+        for model in document.models
+        if model.batches and model.action != "recreate_view"
+    }

@@ -20,8 +20,9 @@ from tests.integration.test_apply_and_cleanup import sql
 from tests.integration.test_doctor import examine
 from tests.maven import ICEBERG, SQLITE, JarMissingError, jar
 from tests.projects import Shop
+from tests.projects.by_time import by_time
 from tests.projects.lake import write_lake
-from tests.worker import Client, client
+from tests.worker import Client, built, client
 
 pytestmark = [pytest.mark.iceberg, pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
@@ -31,22 +32,19 @@ EXTENSIONS = {
 # SQLMesh reads the type of valid_from and valid_to back from state as another one, so every change
 # of an SCD type 2 model on Spark counts as destructive.
 FLAGS = GivenFlags(allow_destructive=["lake.past"])
-BY_DAY = """\
-MODEL (
-  name lake.by_day,
-  kind INCREMENTAL_BY_TIME_RANGE (time_column day, batch_size 2),
-  start '2024-01-06',
-  cron '@daily'
-);
-
+BY_DAY = by_time(
+    "lake.by_day",
+    """\
 SELECT d.day, COUNT(*) AS people
 FROM lake.latest
 CROSS JOIN (
   SELECT EXPLODE(SEQUENCE(CAST(@start_ds AS DATE), CAST(@end_ds AS DATE))) AS day
 ) AS d
 WHERE d.day BETWEEN @start_date AND @end_date
-GROUP BY d.day
-"""
+GROUP BY d.day""",
+    column="day",
+    start="2024-01-06",
+)
 MODELS = {"lake.past", "lake.latest", "lake.rich", "lake.totals"}
 VIEWS = {"lake__pr_1.past", "lake__pr_1.latest", "lake__pr_1.rich", "lake__pr_1.totals"}
 
@@ -248,22 +246,20 @@ def test_probe__in_icebergs_own_catalog_is_reused_and_cleaned_up(built_on_jdbc: 
     try:
         probed = worker.apply("pr_4", probe=True, flags=FLAGS)
         assert (probed.result, probed.reason_code) == ("probed", "probed"), probed.failure
-        assert batches(probed) == {"lake.by_day": 1}
+        ((name, (days_probed, batches)),) = built(probed).items()
+        assert (name, batches) == ("lake.by_day", 1)
         assert probed.estimate is not None
 
         applied = worker.apply("pr_4", plan_id=probed.plan_id, flags=FLAGS)
         assert applied.result == "applied", applied.failure
-        assert batches(applied)["lake.by_day"] > 1
+        days_left, batches = built(applied)["lake.by_day"]
+        assert batches > 1
         days, *_ = sql(built_on_jdbc, "SELECT COUNT(*), COUNT(DISTINCT day) FROM lake__pr_4.by_day")
-        assert days[0][0] == days[0][1]
+        assert days == [[str(days_probed + days_left)] * 2]
         removed = worker.cleanup("pr_4")
         assert removed.result == "removed", removed.failure
     finally:
         file.unlink()
-
-
-def batches(document: ApplyDocument) -> dict[str, int]:
-    return {model.model: model.batches for model in document.models if model.batches}
 
 
 @pytest.mark.night

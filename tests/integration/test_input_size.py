@@ -13,22 +13,12 @@ from ci_bot.errors import EXIT_REFUSED
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop
+from tests.projects.by_time import amount_by_day
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 ORDERS_FILE = "models/orders.sql"
 AMOUNT = "CAST(customer_id * 10 AS INT) AS amount"
-BY_DAY = """\
-MODEL (
-  name shop.by_day,
-  kind INCREMENTAL_BY_TIME_RANGE (time_column order_date, batch_size 2),
-  start '2024-01-01',
-  cron '@daily'
-);
-
-SELECT order_date, SUM(amount) AS amount FROM shop.orders
-WHERE order_date BETWEEN @start_ds AND @end_ds GROUP BY order_date
-"""
 # Of a model that was applied once the ledger knows more, so that each test has one of its own.
 BY_CUSTOMER = """\
 MODEL (name shop.{name}, kind FULL);
@@ -109,7 +99,7 @@ def test_apply__prods_table_stands_in_for_one_that_the_plan_builds(jvm: OneJvm, 
 
 def test_apply__only_the_partitions_of_each_batch_count(jvm: OneJvm, shop: Shop) -> None:
     """Five batches of two days each read ten days once, not five times."""
-    shop.write("models/by_day.sql", BY_DAY)
+    shop.write("models/by_day.sql", amount_by_day("shop.by_day"))
     shop.write("models/by_name.sql", BY_CUSTOMER.format(name="by_name", column="amount"))
 
     document = jvm.apply("pr_4", max_executor_hours=0.0)
@@ -139,7 +129,7 @@ def test_apply__of_a_short_window__is_held_against_what_prod_builds_after_the_me
     jvm: OneJvm, shop: Shop
 ) -> None:
     """The environment gets a day, and prod all that it has: at least five times as much."""
-    shop.write("models/by_week.sql", BY_DAY.replace("by_day", "by_week"))
+    shop.write("models/by_week.sql", amount_by_day("shop.by_week"))
     window = {"start": "2024-01-10", "end": "2024-01-10"}
     answer = jvm.ask(
         jvm.request(EstimateRequest, owner=Owner(name=OWNER), environment="pr_6", **window)

@@ -19,7 +19,7 @@ from ci_bot.worker.records.ledger_schema import SCHEMA
 from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_review import ADD_ORDERS, REVENUE
 from tests.projects import CONFIG, Shop, write_shop
-from tests.worker import client
+from tests.worker import built, client
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.slow]
 
@@ -199,21 +199,19 @@ def test_probe__with_state_on_postgresql_is_reused(
 ) -> None:
     shop, database = team_shop
     amount = "CAST(customer_id * 10 AS INT) AS amount"
-    shop.edit("models/orders.sql", amount, amount.replace("10", "17"))
     worker = client(shop)
+    with shop.kept():
+        shop.edit("models/orders.sql", amount, amount.replace("10", "17"))
 
-    probed = worker.apply("pr_17", probe=True)
+        probed = worker.apply("pr_17", probe=True)
 
-    assert (probed.result, probed.reason_code) == ("probed", "probed"), probed.failure
-    ledger = state_rows(server, database)[f"{SCHEMA}._environments"]
-    assert any("pr_17" in row and "probed" in row for (row,) in ledger)
-    applied = worker.apply("pr_17", plan_id=probed.plan_id)
-    assert applied.result == "applied", applied.failure
-    batches = {
-        name: sum(model.batches or 0 for model in document.models if model.model == "shop.orders")
-        for name, document in (("probed", probed), ("applied", applied))
-    }
-    assert batches == {"probed": 1, "applied": 1}
+        assert (probed.result, probed.reason_code) == ("probed", "probed"), probed.failure
+        ledger = state_rows(server, database)[f"{SCHEMA}._environments"]
+        assert any("pr_17" in row and "probed" in row for (row,) in ledger)
+        # Ten days are two batches, of which the probe has built one.
+        assert built(probed) == {"shop.orders": (5, 1)}
+        applied = worker.apply("pr_17", plan_id=probed.plan_id)
+        assert applied.result == "applied", applied.failure
+        assert built(applied)["shop.orders"] == (5, 1)
     removed = worker.cleanup("pr_17")
     assert removed.result == "removed", removed.failure
-    shop.edit("models/orders.sql", amount.replace("10", "17"), amount)

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.sweep import EnvironmentList
 from ci_bot.contracts.messages import ListRequest, Owner
@@ -17,23 +16,14 @@ from ci_bot.errors import EXIT_REFUSED
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OWNER, OneJvm, one_jvm
 from tests.projects import Shop, write_shop
+from tests.projects.by_time import amount_by_day
+from tests.worker import built
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ORDERS_FILE = "models/orders.sql"
 AMOUNT = "CAST(customer_id * 10 AS INT) AS amount"
 # Reads what prod has, in five batches.
-BY_DAY = """\
-MODEL (
-  name shop.{name},
-  kind INCREMENTAL_BY_TIME_RANGE (time_column order_date, batch_size 2),
-  start '2024-01-01',
-  cron '@daily'
-);
-
-SELECT order_date, SUM(amount) AS amount FROM {reads}
-WHERE order_date BETWEEN @start_ds AND @end_ds GROUP BY order_date
-"""
 SIGNAL = """\
 from sqlmesh import signal
 from sqlmesh.utils.date import to_ds
@@ -65,15 +55,6 @@ def rows(shop: Shop, table: str, environment: str) -> list[dict[str, Any]]:
         found = connection.execute(f"SELECT document FROM sqlmesh_ci_bot.{table}").fetchall()
     documents = [json.loads(row[0]) for row in found]
     return [row for row in documents if row["environment"] == environment]
-
-
-def built(document: ApplyDocument) -> dict[str, tuple[int, int]]:
-    """Intervals and batches of each table that was built."""
-    return {
-        model.model: (model.intervals, model.batches)
-        for model in document.models
-        if model.batches and model.action != "recreate_view"
-    }
 
 
 def tables_of(jvm: OneJvm, model: str) -> set[str]:
@@ -131,7 +112,7 @@ def test_apply__after_a_probe_builds_what_is_left_of_the_same_plan(jvm: OneJvm, 
 @pytest.mark.night
 def test_cleanup_and_sweep__find_what_a_probe_has_built(jvm: OneJvm, shop: Shop) -> None:
     """SQLMesh's state has no environment that could name it."""
-    shop.write("models/by_day.sql", BY_DAY.format(name="by_day", reads="shop.orders"))
+    shop.write("models/by_day.sql", amount_by_day("shop.by_day"))
     assert jvm.apply("pr_2", probe=True).result == "probed"
     assert len(tables_of(jvm, "by_day")) == 1
     assert "pr_2" in shop.not_cleaned_up()
@@ -177,7 +158,7 @@ def test_probe__of_another_plan_is_refused(jvm: OneJvm, shop: Shop) -> None:
 @pytest.mark.night
 def test_probe__looks_through_views_that_the_plan_makes(jvm: OneJvm, shop: Shop) -> None:
     shop.write("models/recent.sql", RECENT)
-    shop.write("models/by_recent.sql", BY_DAY.format(name="by_recent", reads="shop.recent"))
+    shop.write("models/by_recent.sql", amount_by_day("shop.by_recent", "shop.recent"))
 
     probed = jvm.apply("pr_5", probe=True)
 
@@ -223,7 +204,7 @@ def test_apply__after_a_probe_still_runs_audits_that_changed(jvm: OneJvm, shop: 
     shop.edit(
         ORDERS_FILE, "not_null(columns := (order_id))", "not_null(columns := (order_id, amount))"
     )
-    shop.write("models/beside.sql", BY_DAY.format(name="beside", reads="shop.orders"))
+    shop.write("models/beside.sql", amount_by_day("shop.beside"))
 
     probed = jvm.apply("pr_8", probe=True)
 
@@ -242,11 +223,9 @@ def test_apply__after_a_probe_still_runs_audits_that_changed(jvm: OneJvm, shop: 
 @pytest.mark.night
 def test_probe__of_a_model_that_its_signals_hold_back_says_so(jvm: OneJvm, shop: Shop) -> None:
     shop.write("signals/__init__.py", SIGNAL)
-    held = BY_DAY.replace(
-        "batch_size 2),", "batch_size 2),\n  signals (until(day := '2024-01-04')),"
-    )
-    shop.write("models/held.sql", held.format(name="held", reads="shop.orders"))
-    shop.write("models/near.sql", BY_DAY.format(name="near", reads="shop.orders"))
+    held = amount_by_day("shop.held", more="signals (until(day := '2024-01-04'))")
+    shop.write("models/held.sql", held)
+    shop.write("models/near.sql", amount_by_day("shop.near"))
 
     probed = jvm.apply("pr_9", probe=True)
 
