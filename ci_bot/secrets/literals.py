@@ -35,10 +35,10 @@ _TYPE = re.compile(
     r"time|timestamp\w*|interval|uuid|jsonb?|variant|object|any|optional|struct|array|map|super)"
     r"(?:\s*[(<\[].*)?"
 )
-# A version, a date or a time, a number with a unit.
+# A version, a date or a time, a number with a unit of time or size.
 _MEASURE = re.compile(
     r"[\^~<>=v]{0,2}\d+(?:\.\d+)+(?:[-+.]\w+)*|\d{4}-\d\d-\d\d(?:[T ]\S*)?"
-    r"|\d+(?:[.,]\d+)?\s?[a-zA-Z%]{1,3}"
+    r"|\d+(?:[.,]\d+)?\s?(?i:%|[kmgt]i?b?|b|[num]?s|secs?|mins?|h|hrs?|d|days?|w|mo|y|yrs?|x|px)"
 )
 _PLACEHOLDER = re.compile(
     r"""(?ix)

@@ -357,6 +357,14 @@ def test_redact__a_comparison_with_blanks_is_sql() -> None:
     assert Redactor().redact("WHERE a.token = 'page_view'") == "WHERE a.token = 'page_view'"
     assert Redactor().redact("a.token=id12345") == "a.token=***"
     assert Redactor().redact("token = id1234567") == "token = ***"
+    # A password is one, whatever it looks like, unless it is asked of something.
+    assert Redactor().redact("WHERE u.password = 'swordfish'") == "WHERE u.password = '***'"
+    assert Redactor().redact("password = get(vault)") == "password = get(vault)"
+    assert Redactor().redact("password=8675309jny") == "password=***"
+    assert Redactor().redact("password: 90d") == "password: 90d"
+    # As long as this, a number may be drawn by a machine.
+    assert Redactor().redact("token=1234098") == "token=1234098"
+    assert Redactor().redact("token=" + "12340987") == "token=***"
 
 
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)

@@ -76,6 +76,8 @@ YAML = [
     "      secret_key_ref: {name: warehouse, key: password}",
     "      token_uri: https://oauth2.googleapis.com/token",
     "      token_expiry: 3600",
+    "      password_expiry: 7776000s",
+    "      password_expiry: 90 days",
     "      max_tokens: 4096",
     "      token_model: text-embedding-3-small",
     "      token_endpoint: https://login.internal/oauth2/v2.0/token",

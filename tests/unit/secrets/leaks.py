@@ -151,6 +151,7 @@ WRITTEN = [
     leak("state connection", "config.yaml", "      password: @@", _STRONG),
     leak("password with words and digits", "config.yaml", "      password: @@", _PHRASE),
     leak("metastore", "config.yaml", '            spark.hadoop.javax.jdo.option.ConnectionPassword: "@@"', "Tr4vel-Kettle-" + "88"),
+    leak("digits before letters", "config.yaml", "      password: @@", "8675309" + "jny"),
     leak("short with a digit", "config.yaml", "      password: @@", "hunter" + "22"),
     leak("S3 secret key for Spark", "config.yaml", "          spark.hadoop.fs.s3a.secret.key: @@", _AWS_KEY),
     leak("spark-defaults", "conf/spark-defaults.conf", "spark.hadoop.fs.s3a.secret.key    @@", _AWS_KEY),
