@@ -14,6 +14,7 @@ from ci_bot.contracts.environment import (
     MOST_CHARACTERS,
     EnvironmentName,
     UnfitName,
+    for_cleanup,
     is_prefix,
     means_prod,
     normalised,
@@ -58,7 +59,8 @@ def test_name__is_one_that_sqlmesh_leaves_as_it_is_and_never_prod(text: str) -> 
 def test_name__of_prod_in_any_spelling__is_refused(text: str) -> None:
     error = why(text)
     assert (error.reason_code, error.exit_code) == ("prod", 3)
-    assert "never written from here" in error.message
+    assert error.message.endswith("prod is never written from here.")
+    assert error.message.startswith("prod" if text == "prod" else "`")
     assert means_prod(text)
 
 
@@ -85,6 +87,23 @@ def test_name__that_would_be_another__says_which(text: str, says: str, hint: str
     assert says in error.message
     assert hint in error.hint
     assert "\n" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "told"),
+    [
+        ("dev", None, "`dev` is not the name of a PR environment, so it is not removed."),
+        ("pr_8", 7, "`pr_8` is not the name of the environment of #7, so it is not removed."),
+        ("x" * 60, None, f"`{'x' * 60}` is not"),
+        ("x" * 61, None, f"`{'x' * 60}…` is not"),
+    ],
+)
+def test_cleanup__of_another_environment__says_whose_it_is_not(
+    text: str, number: int | None, told: str
+) -> None:
+    with pytest.raises(UnfitName) as raised:
+        for_cleanup(text, prefix="pr", number=number)
+    assert raised.value.message.startswith(told)
 
 
 def test_name__of_the_most_characters__is_one() -> None:

@@ -219,8 +219,14 @@ def test_judge_applied__what_was_not_checked_before_is_checked_now() -> None:
         make_risk("R10-not-checked", severity="info", subject=subject, model=None)
         for subject in ("audits", "data diff", "cost")
     ]
+    missing.append(
+        make_risk("R10-not-checked", severity="info", subject="data diff", model="shop.orders")
+    )
     report, _ = after(reviewed(*missing, readers=0), diff(), audits=AuditTotals(passed=2))
-    assert [risk.subject for risk in report.risks] == ["cost"]
+    assert [(risk.subject, risk.model) for risk in report.risks] == [
+        ("cost", None),
+        ("data diff", "shop.orders"),
+    ]
     assert (report.checks.audits.status, report.checks.table_diff.status) == ("passed", "compared")
 
 

@@ -49,6 +49,8 @@ def weights(diff_: TableDiff, tolerance: float = 0.0) -> dict[str, str]:
         ({"columns": [ColumnMatch(name="amount", match_rate=0.9)]}, 0.2, {}),
         ({"columns": [ColumnMatch(name="amount", match_rate=None)]}, 0.0, {}),
         ({"rows_prod": 0, "rows_pr": 0, "matched": 0}, 0.0, {"R10-not-checked": "info"}),
+        ({"rows_pr": None}, 0.0, {}),
+        ({"rows_prod": None}, 0.0, {}),
         ({"compared": False, "skipped_because": "no grain"}, 0.0, {"R10-not-checked": "info"}),
     ],
 )

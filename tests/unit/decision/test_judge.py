@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.decision import exit_code
+from ci_bot.bot.decision import exit_code, review_exit_code
 from ci_bot.bot.decision.judge import MOST_RISKS
 from ci_bot.bot.decision.risks import listed
+from ci_bot.bot.values import FailOn
 from ci_bot.contracts.documents.plan import SEVERITIES, EnvironmentStatement, Restatement
+from ci_bot.contracts.documents.policy import PolicyUsed
+from tests.factories import make_report
 from tests.unit.decision.facts import changed, found, judged, weights
 
 
@@ -78,6 +81,13 @@ def test_reasons__name_the_rules_that_decided() -> None:
     assert judgement.reasons == ("removed-audit on stg.orders: seen",)
 
 
+@pytest.mark.parametrize(("number", "told"), [(1, "1 note."), (2, "2 notes.")])
+def test_reasons__count_what_is_no_problem(number: int, told: str) -> None:
+    notes = [found(f"rule-{n}", "low") for n in range(number)]
+
+    assert judged(findings=notes, changes=[changed(change="added")]).reasons[0].endswith(told)
+
+
 def test_reasons__count_what_is_left_out() -> None:
     findings = [found(f"rule-{n:02}", "blocker") for n in range(20)]
 
@@ -107,6 +117,20 @@ def test_risks__are_told_once_for_each_thing_whatever_their_sentences() -> None:
         ("a.b", "y", "low"),
         ("a.c", "x", "low"),
     ]
+
+
+PLACES = [("b.sql", 1), (None, None), ("a.sql", 1), ("a.sql", None)]
+
+
+def test_risks__of_no_file_come_before_those_of_one() -> None:
+    same = [
+        found("a-rule", "high", path=path, line=line, subject=str(number))
+        for number, (path, line) in enumerate(PLACES)
+    ]
+
+    risks = [(risk.path, risk.line) for risk in judged(findings=same).risks]
+
+    assert risks == [(None, None), ("a.sql", None), ("a.sql", 1), ("b.sql", 1)]
 
 
 def test_risks__without_a_condition_clear_when_they_are_gone() -> None:
@@ -154,6 +178,24 @@ def test_decision__one_more_risk_never_makes_it_milder(weights_in: list[str]) ->
 )
 def test_exit_code(decision: str, fail_on: str, code: int) -> None:
     assert exit_code(decision, fail_on) == code
+
+
+@pytest.mark.parametrize(
+    ("agreed", "given", "code"),
+    [
+        (None, None, 1),
+        ("never", None, 0),
+        ("never", "blocker", 1),
+        ("high", "never", 0),
+    ],
+)
+def test_review_exit_code__goes_by_the_input_then_by_the_policy(
+    agreed: FailOn | None, given: FailOn | None, code: int
+) -> None:
+    policy = PolicyUsed(source="base", fail_on=agreed) if agreed else None
+    report = make_report(decision="no_go", policy=policy)
+
+    assert review_exit_code(report, given) == code
 
 
 def test_listed__shows_the_first_and_counts_the_rest() -> None:

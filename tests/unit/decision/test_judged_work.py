@@ -122,6 +122,40 @@ def test_r06__a_short_window_does_not_hide_what_prod_builds() -> None:
     )
 
 
+def test_r06__what_the_environment_gets_too_is_not_told_of_prod_alone() -> None:
+    text = evidence(
+        changes=[BREAKING],
+        backfill=[built(preview=True, reused_in_prod=False)],
+        prod_plan=full(built()),
+    )
+
+    assert "60 intervals since 2024-01-01 are computed again; no other model" in text
+
+
+def test_r06__one_interval_without_a_start() -> None:
+    text = evidence(changes=[BREAKING], backfill=[built(**{**ONE_DAY, "start": None})])
+
+    assert "1 interval is computed again" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("EXTERNAL", "the registered columns of the source differ"),
+        ("FULL", "the FULL model is replaced, with nothing to backfill in this plan"),
+    ],
+)
+def test_r06__nothing_to_build(kind: str, told: str) -> None:
+    reader = changed("mart.a", change="indirect", category="indirect_breaking")
+    text = evidence(
+        changes=[changed(category="breaking", kind=kind), reader],
+        lineage=Lineage(edges=[("stg.orders", "mart.a")]),
+    )
+
+    assert told in text
+    assert "1 reader follows (`mart.a`)" in text
+
+
 def test_r06__a_full_model_is_rebuilt_although_the_environment_only_previews_it() -> None:
     text = evidence(
         changes=[changed(category="breaking")],
@@ -211,6 +245,24 @@ def test_interval_limit__holds_for_prod_too(limit: int, expected: str | None) ->
         assert "R06-interval-limit" not in weights(judgement)
     else:
         assert expected in only(judgement, "R06-interval-limit").evidence
+
+
+@pytest.mark.parametrize(
+    ("there", "clears_when"),
+    [
+        (1_055, "the change rebuilds less, or `max-intervals` is raised"),
+        (1, "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"),
+    ],
+)
+def test_interval_limit__says_what_helps_where_the_work_is(there: int, clears_when: str) -> None:
+    judgement = judged(
+        limits=Limits(max_intervals=10),
+        changes=[BREAKING],
+        backfill=[built()],
+        prod_plan=full(built(intervals=there)),
+    )
+
+    assert only(judgement, "R06-interval-limit").clears_when == clears_when
 
 
 def test_interval_limit__views_are_no_intervals() -> None:
@@ -330,3 +382,6 @@ def test_metadata__that_makes_prod_build_more_is_told(
     )
 
     assert ("R06-metadata-backfill" in weights(judgement)) is expected
+    if expected:
+        told = only(judgement, "R06-metadata-backfill").evidence
+        assert "prod builds 365 intervals since 2024-01-01 after the merge" in told

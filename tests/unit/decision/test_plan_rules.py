@@ -160,6 +160,39 @@ def test_r01__a_merge_that_would_fail() -> None:
     assert judgement.decision == "no_go"
 
 
+def test_r01__a_merge_that_fails_as_the_environment_does_is_told_once() -> None:
+    plan = ProdPlan(changes=1, backfill=[], would_fail=True, failure="no such column")
+
+    judgement = judged(failure=failed("no such column"), prod_plan=plan)
+
+    assert "R01-prod-plan-fails" not in weights(judgement)
+
+
+@pytest.mark.parametrize(
+    ("stage", "hint", "told"),
+    [
+        ("load", None, "the project loads"),
+        ("plan", None, "SQLMesh accepts the plan"),
+        ("plan", "Name the column.", "Name the column."),
+    ],
+)
+def test_r01__a_failure_says_what_clears_it(stage: str, hint: str | None, told: str) -> None:
+    (risk,) = judged(failure=failed("boom", stage, hint=hint)).risks[:1]
+
+    assert risk.clears_when == told
+
+
+@pytest.mark.parametrize(
+    ("own", "told"), [(None, "the linter is satisfied"), ("it has a grain", "it has a grain")]
+)
+def test_r01__a_linters_finding_says_what_clears_it(own: str | None, told: str) -> None:
+    lint = LintCheck(
+        status="failed", errors=1, findings=[found("nograin", "blocker", clears_when=own)]
+    )
+
+    assert only(judged(checks=checks(lint=lint)), "R01-lint-error").clears_when == told
+
+
 # R02
 
 
@@ -276,6 +309,12 @@ def test_r04__columns() -> None:
         ("blocker", True, False),
         ("high", False, True),
     ]
+
+
+def test_r04__columns_of_a_model_that_goes_are_not_told_beside_it() -> None:
+    change = changed(change="removed", category=None, columns=[dropped("a", "mart.x")])
+
+    assert set(weights(judged(changes=[change]))) == {"R04-model-removed"}
 
 
 def test_r04__a_model_that_follows_another_is_judged_there() -> None:
@@ -452,6 +491,11 @@ def test_batches__one_job_for_a_long_history() -> None:
     assert weights(judged(backfill=[built(intervals=500, batches=17)])) == {}
 
 
+def test_batches__a_hundred_intervals_are_few() -> None:
+    assert weights(judged(backfill=[built(intervals=100, batches=1)])) == {}
+    assert weights(judged(backfill=[built(intervals=101, batches=1)])) != {}
+
+
 # R08
 
 
@@ -621,6 +665,7 @@ def test_r12__code_on_load_says_it_of_one_file_and_of_two(
     [
         {"changes": [changed()]},
         {"changes": [changed("ref.countries", kind="SEED")]},
+        {"changes": [changed(path=None)]},
         {
             "changes": [changed(), changed("mart.a")],
             "lineage": Lineage(edges=[("stg.orders", "mart.a")]),
