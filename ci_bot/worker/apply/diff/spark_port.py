@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -177,8 +177,10 @@ def _as_it_will_be_read(session: SparkSession, frame: DataFrame) -> Any:
     planned = frame._jdf
     try:
         plan = planned.queryExecution().optimizedPlan()
-        sql: Any = session.sparkContext._jvm
-        return sql.org.apache.spark.sql.Dataset.ofRows(session._jsparkSession, plan)
+        # `org.apache.spark.sql.Dataset`, since Spark 4 in a package `classic`.
+        names = str(planned.getClass().getName()).split(".")
+        dataset: Any = reduce(getattr, names, session.sparkContext._jvm)
+        return dataset.ofRows(session._jsparkSession, plan)
     except (Py4JError, PySparkException, TypeError):
         return planned
 
@@ -203,8 +205,15 @@ def spark_failures() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         # Messages of running queries quote values ("The value 'x' of the type ..."): no text of
         # theirs may leave the warehouse, only the class of the error.
-        name = error.getErrorClass() if isinstance(error, PySparkException) else None
+        name = _condition(error) if isinstance(error, PySparkException) else None
         raise SqlError(f"{name or type(error).__name__} (see the log).") from error
+
+
+def _condition(error: PySparkException) -> str | None:
+    # PySpark's name for it since version 4, which warns of the other one.
+    asked: Any = getattr(error, "getCondition", None) or error.getErrorClass
+    named: str | None = asked()
+    return named
 
 
 def _ddl(kind: Any) -> str:
