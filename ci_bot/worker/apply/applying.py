@@ -36,6 +36,7 @@ from ci_bot.worker.plan import planning, requested
 from ci_bot.worker.plan.identity import identity_of
 from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Missing, Planned, PlanRequest
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.directories import place_of
@@ -368,7 +369,7 @@ class Run:
             return estimator.of(planned, work, missing)
         except Exception as error:
             # What is not known already stays unknown; that is no reason not to build.
-            print(f"Sizes of inputs: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+            log(f"Sizes of inputs: {sentence(error)}")
             return estimator.by_runs(work)
 
     def _after_merge(self, ready: Ready) -> Cost | None:
@@ -449,4 +450,4 @@ def _quietly(what: str, action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        print(f"{what}: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+        log(f"{what}: {sentence(error)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from ci_bot.contracts.documents.plan import Cost
 from ci_bot.worker import compat
 from ci_bot.worker.cost.counters.actual import clock_cost, counted_cost
 from ci_bot.worker.cost.counters.meter import Meter
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.records.cost_ledger import ApplyRow, CostLedger, Outcome, RunRow
 from ci_bot.worker.records.ledger_schema import KEEP_DAYS
 from ci_bot.worker.words import times
@@ -66,15 +66,15 @@ class CostRecord:
         try:
             self._meter.finish()
             if self._meter.failure is not None:
-                _log(f"Spark's counters could not be read: {self._meter.failure}")
+                log(f"Spark's counters could not be read: {self._meter.failure}")
             cost = self._cost(wall_seconds)
         except Exception as error:
-            _log(f"The costs are not known: {sentence(error)}")
+            log(f"The costs are not known: {sentence(error)}")
             return None
         try:
             self._keep(cost, outcome, models, versions, plan_id, expected)
         except Exception as error:
-            _log(f"The costs were not recorded: {sentence(error)}")
+            log(f"The costs were not recorded: {sentence(error)}")
         return cost
 
     def _cost(self, wall_seconds: float) -> ActualCost:
@@ -172,7 +172,3 @@ def _by_the_clock(
         for model in models.values()
         if model.intervals and model.seconds > 0
     ]
-
-
-def _log(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - the log

@@ -6,7 +6,6 @@ apply, because the ledger does not say that it was.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from ci_bot.worker.apply.prod_audits import ask_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.warehouse import objects
@@ -101,7 +101,7 @@ class Proof:
                 lambda recorder: ask_prod(recorder, SparkPort(adapter.spark), adapter, there)
             )
         except Exception as error:
-            print(f"Prod was not asked the audits: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+            log(f"Prod was not asked the audits: {sentence(error)}")
 
     def _verify(self, planned: Planned) -> Failure | None:
         report, environment = self._report, self._ask.environment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotId
 
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.lease import LeaseLostError
 from ci_bot.worker.records.ledger import (
@@ -97,7 +97,7 @@ class Record:
         except LeaseLostError:
             pass
         except Exception as error:
-            print(f"The ledger was not told of `{phase}`: {sentence(error)}", file=sys.stderr)  # noqa: T201 - the log
+            log(f"The ledger was not told of `{phase}`: {sentence(error)}")
 
 
 def _snapshots(

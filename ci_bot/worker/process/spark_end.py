@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ci_bot.worker.process.channel import log
+
 # On a cluster that does not answer. The cage gives the JVM a moment more, and ends it.
 PATIENCE_SECONDS = 2.0
 
@@ -66,4 +68,4 @@ def _quietly(action: Callable[[], Any]) -> None:
     try:
         action()
     except Exception as error:
-        print(f"while Spark ends: {error}", file=sys.stderr)  # noqa: T201 - the log
+        log(f"while Spark ends: {error}")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.process.spark_end import active_context
 
 # The bot kills the process group after 5 s.
@@ -82,7 +83,7 @@ class Stop:
             try:
                 action()
             except Exception as error:
-                print(f"while stopping: {error}", file=sys.stderr)  # noqa: T201 - the log
+                log(f"while stopping: {error}")
 
 
 def cancel_spark_jobs() -> None:

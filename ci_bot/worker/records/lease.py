@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from ci_bot.errors import Incomplete
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.records.lease_rows import (
     LeaseRows,
 )
@@ -124,10 +124,9 @@ class Lease:
             try:
                 self._rows.delete(self)
             except Exception as error:
-                print(  # noqa: T201 - the log
+                log(
                     f"The lease of {self.name} could not be released, so it expires in "
-                    f"{self._timing.expiry:g} s: {error}",
-                    file=sys.stderr,
+                    f"{self._timing.expiry:g} s: {error}"
                 )
 
     def _beat(self) -> None:
@@ -144,7 +143,7 @@ class Lease:
             except Exception as error:
                 if self._done.is_set():
                     return
-                print(f"The lease of {self.name} was not renewed: {error}", file=sys.stderr)  # noqa: T201 - the log
+                log(f"The lease of {self.name} was not renewed: {error}")
                 # A server that is gone for a moment must not cost the lease.
                 pause = min(1.0, pause)
                 if self.reason == "lease_lost":
@@ -164,7 +163,7 @@ class Lease:
             self._on_end(reason)
         except Exception as error:
             # The heart goes on beating: the work has not ended yet.
-            print(f"while stopping: {error}", file=sys.stderr)  # noqa: T201 - the log
+            log(f"while stopping: {error}")
 
 
 _HELD: list[Lease] = []

@@ -7,7 +7,6 @@ written anything yet, and for somebody who asks for an estimate. Nothing here wr
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from ci_bot.worker.cost.prediction import BySize, Past
 from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.planning import Interval, Missing, Planned
 from ci_bot.worker.plan.prod_plan import merge_of, work_of_merge
+from ci_bot.worker.process.channel import log
 from ci_bot.worker.records.cost_ledger import CostLedger
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import sentence
@@ -87,7 +87,7 @@ class Estimator:
             self._asked(cost.unknown, work, planned, ranges),
             now=time.monotonic,
             stop=self.stop,
-            log=_log,
+            log=log,
         )
         found: dict[str, BySize] = {
             model: expected
@@ -113,7 +113,7 @@ class Estimator:
             return self.of(as_prod, work_of_merge(as_prod, self.names))
         except Exception as error:
             # A merge that cannot be planned is the review's finding; what it costs is unknown then.
-            _log(f"The cost of the merge is not known: {sentence(error)}")
+            log(f"The cost of the merge is not known: {sentence(error)}")
             return None
 
     def _known(self, work: Sequence[Backfill]) -> Known:
@@ -188,7 +188,3 @@ def in_prod(context: Any, wanted: Collection[str]) -> Mapping[str, Snapshot]:
     prod = context.state_reader.get_environment(c.PROD) if wanted else None
     infos = [info for info in prod.snapshots if info.name in wanted] if prod is not None else []
     return {s.name: s for s in context.state_reader.get_snapshots(infos).values() if s.is_model}
-
-
-def _log(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - the log
