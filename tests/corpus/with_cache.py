@@ -1,7 +1,9 @@
 """Whether a review with `cache: base` says what one without it says, over a corpus.
 
     python -m tests.corpus.with_cache CORPUS [CASE ...]
+    python -m tests.corpus.with_cache --history REPOSITORY [--most N] [CASE ...]
 
+A case is one of a corpus, or what a commit of a public project's repository has changed.
 The base of each case is prod in a state of its own, with nothing built. What its files define is noted
 as a run on the default branch does, and the head is reviewed against that state with the notes and
 without them. The worker's whole answers are compared, but for how long things took. Exit 1 where any
@@ -10,10 +12,11 @@ two differ, with the parts that do. That files are taken at all stands in the la
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +24,19 @@ from unittest.mock import patch
 
 import yaml
 
+from tests.corpus.from_history import cases_of
 from tests.corpus.labelled import Case, read_cases
 from tests.corpus.runner import changed_between, request
 from tests.security.forked import forked
 
 UNTIL = "2024-06-01"
+_OWN_STATE = """
+
+from sqlmesh.core.config import DuckDBConnectionConfig
+
+for gateway in config.gateways.values():
+    gateway.state_connection = DuckDBConnectionConfig(database={state!r})
+"""
 # What differs between two runs of anything.
 _OF_A_RUN = ("timings", "created_at", "seconds")
 
@@ -52,7 +63,7 @@ def compare(case: Case, folder: Path) -> Compared:
     for name in ("home", "state"):
         (folder / name).mkdir()
     for name in ("base", "head"):
-        _with_own_state(folder / name / "config.yaml", folder / "state" / "own.db")
+        _with_own_state(folder / name, folder / "state" / "own.db")
     os.chdir(folder)
     known = forked(lambda: _noted(folder), folder / "home")
     if known is None:
@@ -67,8 +78,13 @@ def compare(case: Case, folder: Path) -> Compared:
     )
 
 
-def _with_own_state(file: Path, state: Path) -> None:
+def _with_own_state(project: Path, state: Path) -> None:
     """Moves the state of a configuration, if it is one, from wherever a team has it."""
+    file = project / "config.yaml"
+    if (project / "config.py").is_file():
+        with (project / "config.py").open("a", encoding="utf-8") as python:
+            python.write(_OWN_STATE.format(state=str(state)))
+        return
     try:
         config = yaml.safe_load(file.read_text("utf-8"))
         gateways = config["gateways"].values()
@@ -159,15 +175,13 @@ def _no_spark() -> None:
     raise RuntimeError("a statement reached Spark")
 
 
-def main(corpus: Path, only: Sequence[str], told: Callable[[str], Any]) -> int:
-    """Compares the cases of a corpus; 1 where a cache makes a difference."""
+def main(cases: Iterable[Case], told: Callable[[str], Any]) -> int:
+    """Compares the reviews of cases; 1 where a cache makes a difference."""
     os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "true"
     import sqlmesh  # noqa: F401 - imported once, so that every fork has it already
 
     found = []
-    for case in read_cases(corpus.resolve()):
-        if only and not any(case.id.startswith(prefix) for prefix in only):
-            continue
+    for case in cases:
         with tempfile.TemporaryDirectory(prefix="cached-") as directory:
             one = compare(case, Path(directory))
             os.chdir("/")
@@ -184,6 +198,13 @@ def main(corpus: Path, only: Sequence[str], told: Callable[[str], Any]) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:], print))
+    asked = argparse.ArgumentParser(prog="python -m tests.corpus.with_cache", description=__doc__)
+    asked.add_argument("corpus", type=Path)
+    asked.add_argument("only", nargs="*", metavar="CASE")
+    asked.add_argument("--history", action="store_true")
+    asked.add_argument("--most", type=int, default=50)
+    given = asked.parse_intermixed_args()
+    place = given.corpus.resolve()
+    found = cases_of(place, given.most) if given.history else read_cases(place)
+    wanted = tuple(given.only) or ("",)
+    sys.exit(main((case for case in found if case.id.startswith(wanted)), print))
