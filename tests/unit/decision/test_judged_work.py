@@ -216,7 +216,7 @@ def test_r06__readers_are_named_by_what_happens_to_each() -> None:
     )
 
     assert "3 readers follow" in text
-    assert "1 table of them built again; history stays in `mart.forward`" in text
+    assert text.endswith("1 table of them built again; history stays in `mart.forward`.")
 
 
 def test_r06__no_reader_changes() -> None:

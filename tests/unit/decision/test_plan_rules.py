@@ -382,6 +382,17 @@ def test_refusal__names_each_model_without_the_end_of_its_sentence() -> None:
 # R06
 
 
+def test_r06__is_no_lighter_for_what_else_is_found() -> None:
+    findings = [
+        found("same-result", "info", model="stg.others"),
+        found("x", "low", model="stg.orders"),
+    ]
+
+    judgement = judged(changes=[BREAKING], findings=findings)
+
+    assert only(judgement, "R06-breaking-rebuild").severity == "high"
+
+
 def test_r06__a_breaking_change_counts_every_modified_reader() -> None:
     judgement = judged(
         changes=[
@@ -512,6 +523,26 @@ def test_r08(environments: list[str], expected: dict[str, str]) -> None:
     )
 
     assert weights(judged(restatements=[restated])) == expected
+
+
+@pytest.mark.parametrize(
+    ("environments", "told"),
+    [
+        (["dev"], "which `dev` also uses."),
+        (["dev", "pr_8"], "which `dev`, `pr_8` also use."),
+    ],
+)
+def test_r08__says_what_is_cleared_and_for_whom(environments: list[str], told: str) -> None:
+    restated = Restatement(
+        model="stg.orders",
+        start="2024-01-01T00:00:00Z",
+        end="2024-02-01T00:00:00Z",
+        environments=environments,
+    )
+
+    risk = only(judged(restatements=[restated]), "R08-restatement-elsewhere")
+
+    assert risk.evidence == f"Clears 2024-01-01 to 2024-02-01, {told}"
 
 
 # R10
