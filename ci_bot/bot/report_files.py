@@ -116,11 +116,10 @@ def _nearest(directory: Path) -> Path:
 
 
 def _files(name: str, document: Contract, markdown: str, page: str | None) -> dict[str, bytes]:
-    json_text = document.to_json(indent=2) + "\n"
-    texts = {f"{name}.json": json_text, f"{name}.md": markdown}
+    files = {f"{name}.json": document.to_bytes(indent=2) + b"\n", f"{name}.md": markdown.encode()}
     if page is not None:
-        texts[PAGE] = page
-    return {file: text.encode("utf-8") for file, text in texts.items()}
+        files[PAGE] = page.encode()
+    return files
 
 
 def _replace(place: int, file: str, content: bytes, owner: os.stat_result) -> None:

@@ -18,7 +18,14 @@ class Contract(BaseModel):
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The document as it is written to a file or sent to the other process."""
-        return self.model_dump_json(by_alias=True, indent=indent)
+        return self.to_bytes(indent=indent).decode()
+
+    def to_bytes(self, *, indent: int | None = None) -> bytes:
+        """The same in UTF-8, without the text of a large document beside it.
+
+        (`BaseModel.model_dump_json`, which decodes what this gives)
+        """
+        return self.__pydantic_serializer__.to_json(self, by_alias=True, indent=indent)
 
 
 class Verbatim:
