@@ -49,7 +49,7 @@ def lock_down(config: dict[str, object]) -> None:
         os._exit(1)
     # Where memory runs out, the kernel should take the worker and not the bot.
     try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123 - runs before pathlib may load
             file.write("1000")
     except OSError:
         pass

@@ -71,7 +71,7 @@ def is_installed(source: str) -> bool:
 def build(source: str, sources: list[str], *, scratch: Path) -> int:
     """Makes a wheel of `source` in `scratch`; returns pip's exit code."""
     name = source.partition("==")[0]
-    print(f"requirements: building {source.split(' ', 1)[0]}", flush=True)  # noqa: T201
+    print(f"requirements: building {source.split(' ', 1)[0]}", flush=True)
     lock = scratch / "source.txt"
     lock.write_text("\n".join([*sources, source, ""]), encoding="utf-8")
     chosen = ("--no-deps", "--require-hashes", "--no-build-isolation", f"--no-binary={name}")
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
 def install(target: Path, file: Path, source: str, *, scratch: Path) -> int:
     """The steps."""
     if importlib.util.find_spec("pip") is None:
-        print(f"{sys.executable} has no pip, so it cannot install requirements")  # noqa: T201
+        print(f"{sys.executable} has no pip, so it cannot install requirements")
         return 1
     sources = index_lines(file)
     made: list[str] = []
@@ -109,7 +109,7 @@ def install(target: Path, file: Path, source: str, *, scratch: Path) -> int:
     if found.returncode != 0:
         return found.returncode
     missing = locked(json.loads(report.read_text(encoding="utf-8")))
-    print(f"requirements: {len(missing)} packages to install", flush=True)  # noqa: T201
+    print(f"requirements: {len(missing)} packages to install", flush=True)
     if not missing:
         return 0
     lock.write_text("\n".join([*sources, *missing, ""]), encoding="utf-8")

@@ -91,12 +91,12 @@ def copy_checkout(
         if directory.parent in done:
             done.add(number)
         elif number and directory.is_linked():
-            os.symlink(directory.path, there)  # noqa: PTH211
+            os.symlink(directory.path, there)
             done.add(number)
             report.files += directory.files
             report.linked += 1
         else:
-            os.mkdir(there, 0o700)  # noqa: PTH102
+            os.mkdir(there, 0o700)
             _own(there, identity)
             for name in directory.links:
                 _copy_link(root, f"{directory.path}/{name}", f"{there}/{name}", report)
@@ -159,7 +159,7 @@ def _is_taken(entry: os.DirEntry[str]) -> bool:
     if entry.name in SKIPPED_NAMES or entry.name.endswith(SKIPPED_SUFFIXES):
         return False
     if entry.is_dir(follow_symlinks=False):
-        return not os.path.exists(f"{entry.path}/pyvenv.cfg")  # noqa: PTH110
+        return not os.path.exists(f"{entry.path}/pyvenv.cfg")
     return True
 
 
@@ -197,7 +197,7 @@ def _copy_file(
             return
         report.files += 1
         if directory.reachable and identity and _is_linked(source, status, identity, report):
-            os.symlink(source, target)  # noqa: PTH211
+            os.symlink(source, target)
             report.linked += 1
             return
         mode = 0o600 | (status.st_mode & 0o100)
@@ -241,8 +241,8 @@ def _copy_link(root: str, source: str, target: str, report: CopyReport) -> None:
         return
     # Relative, so that the link leads to the copy and not back to the original.
     resolved = os.path.realpath(source)
-    here = os.path.realpath(os.path.dirname(source))  # noqa: PTH120
-    os.symlink(os.path.relpath(resolved, here), target)  # noqa: PTH211
+    here = os.path.realpath(os.path.dirname(source))
+    os.symlink(os.path.relpath(resolved, here), target)
 
 
 def _stays_inside(root: str, link: str) -> bool:

@@ -31,7 +31,7 @@ from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 ACTIONS_BOT = "github-actions[bot]"
 # Tokens of GitHub Apps, the one of a workflow run among them, and no others start like this:
 # https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
-_APP_TOKEN = "ghs_"  # noqa: S105  # nosec B105
+_APP_TOKEN = "ghs_"  # noqa: S105 - a prefix  # nosec B105
 _MOST_FILES = 3_000  # GitHub lists no more for one pull request
 _SETTLE_WAITS = (1.0, 2.0, 4.0)
 

@@ -281,7 +281,7 @@ def _positive_number(inputs: Mapping[str, str], name: str) -> int | None:
     text = inputs.get(name, "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004 - 64 bits
         from ci_bot.secrets.cutting import quoted_value
 
         raise BadInput(

@@ -246,4 +246,4 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
 
 def _digits(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004 - 64 bits

@@ -121,7 +121,7 @@ class _Judge:
             yield f"`{name[:_LONGEST_SHOWN]}` is called with Python's keywords"
             return
         elif name == "self.template":
-            if len(arguments) != 2 or ast.dump(arguments.pop()) != _LOCALS:  # noqa: PLR2004
+            if len(arguments) != 2 or ast.dump(arguments.pop()) != _LOCALS:  # noqa: PLR2004 - text, locals()
                 yield "a template is filled with other variables"
                 return
         elif name in {"self.send", "exp.to_column"}:

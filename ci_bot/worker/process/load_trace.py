@@ -61,7 +61,7 @@ def install(descriptor: int, roots: Sequence[str]) -> None:
     def started(arguments: tuple[Any, ...]) -> None:
         for word in _words(arguments):
             tell(word)
-        _write(descriptor, PROGRAM, os.path.basename(_program(arguments)))  # noqa: PTH119
+        _write(descriptor, PROGRAM, os.path.basename(_program(arguments)))
 
     def executed(arguments: tuple[Any, ...]) -> None:
         # Byte code may be run without its source being opened.
@@ -110,7 +110,7 @@ def _teller(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
             return  # an open descriptor was told when it was opened
         try:
             text = os.fsdecode(name)
-            path = os.path.join(os.getcwd(), text)  # noqa: PTH109, PTH118
+            path = os.path.join(os.getcwd(), text)
         except (OSError, TypeError, ValueError):
             return
         if path in known:
@@ -133,8 +133,8 @@ def _names(path: str) -> tuple[str, ...]:
     name = os.path.normpath(path)
     directory, last = os.path.split(path)
     try:
-        end = os.path.join(_real_directory(directory), last)  # noqa: PTH118
-        if os.path.islink(end):  # noqa: PTH114
+        end = os.path.join(_real_directory(directory), last)
+        if os.path.islink(end):
             end = os.path.realpath(end)
     except (OSError, ValueError):
         return (name,)

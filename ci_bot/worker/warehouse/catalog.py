@@ -226,8 +226,8 @@ class Catalog:
 
     def _unresolved(self, relation: Relation) -> Exception | None:
         try:
-            # S608: names come from SQLMesh's own naming and are quoted by `Relation.sql`.
-            self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608  # nosec B608
+            # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
+            self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
         except Exception as error:
             return error
         return None
@@ -245,7 +245,7 @@ class Catalog:
             part = relations[first : first + _COUNTED_TOGETHER]
             named = [names.get(relation.sql, relation.sql) for relation in part]
             sql = " UNION ALL ".join(
-                f"SELECT {index} AS position, COUNT(*) AS n FROM {name}"  # noqa: S608  # nosec B608
+                f"SELECT {index} AS position, COUNT(*) AS n FROM {name}"  # noqa: S608 - quoted  # nosec B608
                 for index, name in enumerate(named)
             )
             found |= {part[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}

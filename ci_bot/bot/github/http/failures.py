@@ -90,7 +90,7 @@ def to_error(  # noqa: PLR0911 - one return per kind of failure
                     f"lacks `{needs}`."
                 ),
             )
-        case status if status is not None and 300 <= status < 400:  # noqa: PLR2004
+        case status if status is not None and 300 <= status < 400:  # noqa: PLR2004 - HTTP's 3xx
             return Refused(
                 f"The bot could not {doing}: GitHub redirects elsewhere, and the token must not "
                 "follow.",

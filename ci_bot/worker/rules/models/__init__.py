@@ -3,7 +3,7 @@ takes part.
 
 A project can use them in its own `linter/` directory:
 
-    from ci_bot.worker.rules.models import *  # noqa: F403
+    from ci_bot.worker.rules.models import *  # noqa: F403 - an example
 
 and name them in `linter.rules` or `linter.warn_rules`, by their class in lower case.
 """
