@@ -35,10 +35,18 @@ _TYPE = re.compile(
     r"time|timestamp\w*|interval|uuid|jsonb?|variant|object|any|optional|struct|array|map|super)"
     r"(?:\s*[(<\[].*)?"
 )
-# A version, a date or a time, a number with a unit of time or size.
+# A version with what is said of one, a date or a time, a number with a unit of time or size. Any
+# other word behind the number would make a password of it.
 _MEASURE = re.compile(
-    r"[\^~<>=v]{0,2}\d+(?:\.\d+)+(?:[-+.]\w+)*|\d{4}-\d\d-\d\d(?:[T ]\S*)?"
-    r"|\d+(?:[.,]\d+)?\s?(?i:%|[kmgt]i?b?|b|[num]?s|secs?|mins?|h|hrs?|d|days?|w|mo|y|yrs?|x|px)"
+    r"""(?ix)
+      [\^~<>=v]{0,2}\d+(?:\.\d+)+
+      (?:(?:[-+]\d{1,8}
+          |[-+.](?:a|b|c|m|rc|ga|alpha|beta|dev|post|pre|preview|next|canary|nightly|final|release
+                  |snapshot|build|amzn|slim|alpine|bookworm)\d{0,4})
+         (?:\.\d{1,8})*)*
+    | \d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?Z|\ ?[-+]\d\d:?\d\d)?)?
+    | \d+(?:[.,]\d+)?\s?(?:%|[kmgt]i?b?|b|[num]?s|secs?|mins?|h|hrs?|d|days?|w|mo|y|yrs?|x|px)
+    """
 )
 _PLACEHOLDER = re.compile(
     r"""(?ix)

@@ -341,15 +341,18 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     maker = row(objects=recorded(TABLE, PREVIEW, existed=False))
     own = REVENUE.model_copy(update={"identifier": "2"})
     shared = REVENUE.model_copy(update={"ours": False})
-    heir = row(own, shared, environment="pr_2", objects=recorded(TABLE, PREVIEW, existed=True))
+    view = recorded(PREVIEW, existed=True)[0].model_copy(update={"kind": "view"})
+    objects = [*recorded(TABLE, PREVIEW, existed=True), view]
+    heir = row(own, shared, environment="pr_2", objects=objects)
 
     found = rules.inherited(heir, maker, {PREVIEW})
 
     assert found is not None
-    assert {item.name: item.existed for item in found.objects} == {
-        TABLE.removeprefix("p."): True,
-        PREVIEW.removeprefix("p."): False,
-    }
+    assert [(item.kind, item.name, item.existed) for item in found.objects] == [
+        ("table", TABLE.removeprefix("p."), True),
+        ("table", PREVIEW.removeprefix("p."), False),
+        ("view", PREVIEW.removeprefix("p."), True),
+    ]
     assert [item.ours for item in found.snapshots] == [True, True]
     assert found.updated_at == heir.updated_at, "it is older than what the heir has done"
     assert rules.inherited(found, maker, {PREVIEW}) is None

@@ -362,6 +362,8 @@ def test_redact__a_comparison_with_blanks_is_sql() -> None:
     assert Redactor().redact("password = get(vault)") == "password = get(vault)"
     assert Redactor().redact("password=8675309jny") == "password=***"
     assert Redactor().redact("password: 90d") == "password: 90d"
+    assert Redactor().redact("password=3.14-Sup3rS3cret") == "password=***"
+    assert Redactor().redact("password=2024-01-01TopSecret9") == "password=***"
     # As long as this, a number may be drawn by a machine.
     assert Redactor().redact("token=1234098") == "token=1234098"
     assert Redactor().redact("token=" + "12340987") == "token=***"

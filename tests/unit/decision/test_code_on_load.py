@@ -234,5 +234,8 @@ def test_files__that_take_long_to_parse__count_unparsed() -> None:
     loaded = frozenset(file.path for file in [one, *many])
 
     assert code_that_runs_on_load([one], loaded, PROJECTS) == [one.path]
+    unused = ChangedFile(one.path, None, b"def f():\n    return 1\n" + large)
+    nowhere = code_that_runs_on_load([unused], loaded, PROJECTS, lambda *_: False)
+    assert nowhere == [one.path], "what was not looked at may do more than define"
     counted = code_that_runs_on_load(many, loaded, PROJECTS)
     assert 0 < len(counted) < 5, "comments alone are no change, as far as they are looked at"

@@ -32,6 +32,7 @@ RUNS = [
     "{{ xs | sum('__class__') }}",
     "{{ xs | sort(attribute='__class__') }}",
     "{{ xs | join(',', '__class__') }}",
+    "{{ xs | join(attribute='__class__') }}",
     "{{ xs | groupby('__class__') }}",
     "{{ '{0.__class__}'.format(x) }}",
     "{{ x.gi_frame.f_builtins }}",

@@ -33,6 +33,10 @@ def test_defined__under_another_name_is_both() -> None:
     assert defined(named.encode()) == {"miles_to_km", "KM"}
 
 
+def test_defined__of_a_plain_function_is_its_name() -> None:
+    assert defined(b"import os\n\n\ndef here():\n    return os.getcwd()\n") == {"here"}
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -40,6 +44,7 @@ def test_defined__under_another_name_is_both() -> None:
         MACRO + "\nRATE = open('x').read()\n",
         MACRO.replace("@macro()", "@macro(print('x'))"),
         MACRO.replace("@macro()", "@other()"),
+        MACRO.replace("@macro()", "@macro"),
         MACRO.replace("@macro()", "@macro().__class__()"),
         MACRO.replace("= None", "= print('x')"),
         MACRO.replace("miles: t.Optional[str]", "miles: print('x')"),

@@ -152,6 +152,8 @@ WRITTEN = [
     leak("password with words and digits", "config.yaml", "      password: @@", _PHRASE),
     leak("metastore", "config.yaml", '            spark.hadoop.javax.jdo.option.ConnectionPassword: "@@"', "Tr4vel-Kettle-" + "88"),
     leak("digits before letters", "config.yaml", "      password: @@", "8675309" + "jny"),
+    leak("word behind a number", "config.yaml", "      password: @@", "3.14-" + "Sup3rS3cret"),
+    leak("word behind a date", "config.yaml", "      password: @@", "2024-01-01" + "TopSecret9"),
     leak("short with a digit", "config.yaml", "      password: @@", "hunter" + "22"),
     leak("S3 secret key for Spark", "config.yaml", "          spark.hadoop.fs.s3a.secret.key: @@", _AWS_KEY),
     leak("spark-defaults", "conf/spark-defaults.conf", "spark.hadoop.fs.s3a.secret.key    @@", _AWS_KEY),
