@@ -4,7 +4,8 @@
 #   python   + pip: the virtual environment, from hash-locked wheels, without what nobody needs
 #   spark    + Java, and a class-data archive, so that Spark starts in half the time
 #   package  this repository's own code
-#   review   system + the finished virtual environment, of Spark only its Python
+#   small    system without Perl, which Debian's own scripts need
+#   review   small, in one layer + the finished virtual environment, of Spark only its Python
 #   (last)   java + the finished virtual environment; no pip, no compiler, no cache
 # The last one does everything. `--target review` has a third of its size, and does what needs no
 # Spark: reviews, commands, comments for forks.
@@ -33,7 +34,8 @@ FROM ${BASE_IMAGE} AS system
 # an exact pin would stop building with the next fix.
 # ca-certificates are Debian's own; nothing of the building machine goes in here.
 # Set-uid programs are of no use in here, and the worker must not find any. Nor is Perl, which git
-# needs to send mail and for Subversion; Debian's own scripts have theirs in perl-base.
+# needs to send mail and for Subversion; Debian's own scripts have theirs in perl-base. Nor are the
+# programs of git that serve, mail or push without git's own protocol, of 2 MB each.
 # An account's date of today would make each day's image another one.
 ARG PYTHON_VERSION
 RUN apt-get update \
@@ -46,7 +48,13 @@ RUN apt-get update \
         ca-certificates=2023* \
         git=1:2.39.* \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/ldconfig/* /var/log/apt /var/log/*.log \
-    && rm -rf /usr/share/perl /usr/lib/*-linux-gnu/perl /usr/lib/*-linux-gnu/libperl.so.* \
+    && rm -rf /usr/share/perl /usr/share/perl5/Git* /usr/lib/*-linux-gnu/perl \
+        /usr/lib/*-linux-gnu/libperl.so.* /usr/share/gitweb /usr/share/bash-completion \
+    && for name in git-daemon git-http-backend git-http-fetch git-http-push git-imap-send \
+            git-remote-ftp git-remote-ftps git-sh-i18n--envsubst git-shell scalar; do \
+        rm "/usr/lib/git-core/$name" || exit 1; \
+    done \
+    && rm /usr/bin/git-shell /usr/bin/scalar \
     && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
     && groupadd --gid 10001 worker \
     && SOURCE_DATE_EPOCH=86400 useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent \
@@ -100,14 +108,10 @@ RUN --mount=type=secret,id=ca --mount=type=secret,id=pip_conf \
     /build/bin/pip --python /opt/ci-bot/bin/python install --no-deps --no-index --no-compile /wheels/*.whl; \
     rm -rf /wheels
 
-# What a call of SQLMesh's Python API imports has to be left by slim.py.
-# Compiled once and never checked against the source again: the image does not change, and the
-# worker's account could not write the result anyway. -f, because compileall leaves what an
-# interpreter wrote as it started, which names the time of its source: another one in each build.
-COPY .ci/image/slim.py /src/
+# What a call of SQLMesh's Python API imports has to be left by slim.py; byte_code.py imports it.
+COPY .ci/image/slim.py .ci/image/byte_code.py /src/
 RUN /opt/ci-bot/bin/python /src/slim.py packages \
-    && /opt/ci-bot/bin/python -B -c 'import sqlmesh.magics, sqlmesh.core.context, sqlmesh.core.test' \
-    && /opt/ci-bot/bin/python -m compileall -f -q -j 0 --invalidation-mode unchecked-hash /opt/ci-bot/lib
+    && /opt/ci-bot/bin/python -B /src/byte_code.py
 
 # ----------------------------------------------------------------------------------------------
 FROM python AS without-spark
@@ -147,7 +151,21 @@ RUN /build/bin/pip wheel --no-deps --no-index --no-build-isolation --wheel-dir /
         > /container/review/ci-bot-container.json
 
 # ----------------------------------------------------------------------------------------------
-FROM system AS review
+FROM system AS small
+
+# Each file costs whoever pulls, so what the base image has for others goes: Perl, with what dpkg
+# knows of it, and the time zones in the two ways of counting that nobody asks for.
+RUN dpkg --purge --force-depends --force-remove-essential \
+        liberror-perl libperl5.36 perl perl-base perl-modules-5.36 \
+    && rm -rf /usr/share/perl* /usr/share/zoneinfo/posix /usr/share/zoneinfo/right \
+    && git --version
+
+# ----------------------------------------------------------------------------------------------
+FROM scratch AS review
+
+# Of one layer, because what a later one removes is pulled all the same.
+# hadolint ignore=DL3067
+COPY --from=small / /
 
 LABEL org.opencontainers.image.title="sqlmesh-plan-review/review" \
       org.opencontainers.image.description="Plan reviews for SQLMesh projects, without Spark" \

@@ -1,6 +1,6 @@
 """Take out of the image's packages what nothing here uses; standard library only.
 
-    python slim.py packages                  tests, notebooks' widgets, SQLMesh's web pages
+    python slim.py packages                  tests, widgets, SQLMesh's web pages, time zones, stubs
     python slim.py jars [--keep-mllib]       Spark's jars for shells, Mesos, and machine learning
     python slim.py spark                     all of Spark but its Python: for the review's image
 
@@ -22,6 +22,8 @@ from pathlib import Path
 NOTEBOOK = ("ipywidgets", "jedi", "jupyterlab-widgets", "parso", "widgetsnbextension")
 # Pages of `sqlmesh ui`, which also its language server serves; Spark's samples.
 UNUSED = ("web", "pyspark/data", "pyspark/examples")
+# The world's time zones, three times: `zoneinfo` takes Debian's before those of a package.
+ZONES = Path("/usr/share/zoneinfo")
 # Interactive shells, Mesos, and the store of streaming's state and of history servers.
 SHELLS = ("scala-compiler-", "spark-repl_", "mesos-", "spark-mesos_", "rocksdbjni-")
 # What `pyspark.ml`, `pyspark.mllib` and GraphX run on.
@@ -51,6 +53,12 @@ def packages(site: Path) -> None:
                 path.unlink()
     for name in UNUSED:
         remove(site / name)
+    remove(site / "tzdata" / "zoneinfo")
+    remove(site / "pytz" / "zoneinfo")
+    (site / "pytz" / "zoneinfo").symlink_to(ZONES)
+    # For type checkers.
+    for stub in site.rglob("*.pyi"):
+        remove(stub)
     for tests in sorted(site.rglob("tests"), key=lambda path: len(path.parts)):
         if tests.is_dir():
             remove(tests)

@@ -200,6 +200,30 @@ def test_content__templates_travel_with_the_package(engine: Engine, image: str) 
     assert wanted <= set(found.split())
 
 
-def test_content__modules_are_compiled(engine: Engine, image: str) -> None:
-    cached = shell(engine, image, "ls /opt/ci-bot/lib/python3.11/site-packages/ci_bot/__pycache__")
-    assert "__init__.cpython-311.pyc" in cached.split()
+UNCOMPILED = """
+import sys
+import github, pandas, sqlmesh.core.context, sqlmesh.core.test, sqlmesh.magics
+import ci_bot.bot.cli, ci_bot.worker.review.reviewing
+from pathlib import Path
+for module in list(sys.modules.values()):
+    compiled = getattr(module, "__cached__", None)
+    if compiled and compiled.startswith("/opt/ci-bot/lib/") and not Path(compiled).is_file():
+        print(module.__name__)
+"""
+
+
+def test_content__what_a_review_imports_is_compiled(engine: Engine, image: str) -> None:
+    python = ("--entrypoint", "/opt/ci-bot/bin/python")
+    assert engine.run(image, "-I", "-c", UNCOMPILED, options=python).stdout == ""
+
+
+def test_content__time_zones_are_debians_for_every_package(engine: Engine, image: str) -> None:
+    script = (
+        "import pandas, pytz, zoneinfo; "
+        "one = pandas.Timestamp('2026-07-01 12:00', tz='Europe/Berlin'); "
+        "two = one.tz_convert(pytz.timezone('US/Eastern')); "
+        "three = one.tz_convert(zoneinfo.ZoneInfo('Asia/Tokyo')); "
+        "print(one.hour, two.hour, three.hour, len(pytz.all_timezones) > 500)"
+    )
+    python = ("--entrypoint", "/opt/ci-bot/bin/python")
+    assert engine.run(image, "-I", "-c", script, options=python).stdout == "12 6 19 True\n"
