@@ -8,7 +8,7 @@ unknown, and no sum pretends to hold it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,17 +73,25 @@ def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
     return found
 
 
-def past_of(rows: Iterable[RunRow]) -> dict[str, list[Past]]:
+def past_of(
+    rows: Iterable[RunRow], growth: Callable[[RunRow], float] = lambda _run: 1.0
+) -> dict[str, list[Past]]:
     """The runs of each model that completed anything, newest first.
 
     What Spark has counted is exact; where any run of a model was counted, those that a clock has
     taken the time of are left out.
+
+    Args:
+        growth: By what factor its model will read more than in a run.
     """
     found: dict[str, list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: row.at, reverse=True):
         if row.intervals:
             found.setdefault(row.model, []).append(row)
-    return {model: [_past(row) for row in _best(each)] for model, each in found.items()}
+    return {
+        model: [_past(row, growth(row)) for row in _best(each)[:_NEWEST]]
+        for model, each in found.items()
+    }
 
 
 def _best(rows: list[RunRow]) -> list[RunRow]:
@@ -91,12 +99,13 @@ def _best(rows: list[RunRow]) -> list[RunRow]:
     return counted or rows
 
 
-def _past(row: RunRow) -> Past:
+def _past(row: RunRow, growth: float) -> Past:
     return Past(
         intervals=row.intervals,
         batches=row.batches,
         seconds=row.executor_seconds,
         input_bytes=row.counters.input_bytes if row.counters else None,
+        growth=growth,
     )
 
 

@@ -9,9 +9,11 @@ from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.documents.plan import Backfill
+from ci_bot.contracts.documents.work import tables_of
 from ci_bot.worker.cost.accuracy import known_accuracy
 from ci_bot.worker.cost.estimate import Known, past_of
 from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.cost.upstream import Upstream
 from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.records.cost_ledger import CostLedger, ProdRunRow
 from ci_bot.worker.words import times
@@ -25,12 +27,40 @@ def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: 
         context: SQLMesh's; of models without an apply it tells which table they have in prod.
     """
     models = {item.model for item in work}
-    applied = past_of(ledger.runs(models))
+    rows = ledger.runs(models)
+    planned = {item.model: item for item in tables_of(work)}
+    upstream = Upstream(planned, rows, _tables_above(work, context, names))
+    applied = past_of(rows, upstream.growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return Known(
         layers={"ledger": applied, "event_logs": _of_prod(rest, ledger, context, names)},
         accuracy=known_accuracy(ledger),
     )
+
+
+def _tables_above(
+    work: Sequence[Backfill], context: Any, names: Names
+) -> dict[str, frozenset[str]]:
+    """The models whose tables are read by those that the work computes whole, also behind views."""
+    whole = {item.model for item in work if item.action == "full_refresh"}
+
+    def above(fqn: str) -> set[str]:
+        found: set[str] = set()
+        waiting, seen = {fqn}, {fqn}
+        while waiting:
+            model = context.get_model(waiting.pop())
+            for parent in model.depends_on - seen if model is not None else ():
+                seen.add(parent)
+                kind = known.kind if (known := context.get_model(parent)) is not None else None
+                if kind is not None and (kind.is_view or kind.is_embedded):
+                    waiting.add(parent)
+                else:
+                    found.add(names.of(parent))
+        return found
+
+    return {
+        name: frozenset(above(fqn)) for fqn in context.models if (name := names.of(fqn)) in whole
+    }
 
 
 def _of_prod(

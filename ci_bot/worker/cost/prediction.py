@@ -27,12 +27,14 @@ class Past:
     Attributes:
         seconds: executor time.
         input_bytes: what it read; None where nobody has counted.
+        growth: by what factor an interval will read more than it did then.
     """
 
     intervals: int
     batches: int
     seconds: float
     input_bytes: int | None = None
+    growth: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,13 @@ def predict(
         return None
     line = line_of(runs)
     if line is not None:
-        per_interval = [(run.input_bytes or 0) / run.intervals for run in runs]
+        per_interval = [(run.input_bytes or 0) / run.intervals * run.growth for run in runs]
         size = (per_interval[0] if grows else median(per_interval)) * intervals
         fixed, per_byte = line
         middle = fixed * batches + per_byte * size
         off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
         return _spread(middle, middle * min(off), middle * max(off), len(runs))
-    rates = [run.seconds / run.intervals for run in runs]
+    rates = [run.seconds / run.intervals * run.growth for run in runs]
     middle = median(rates) * intervals
     return _spread(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
 

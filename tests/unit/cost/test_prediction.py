@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -105,3 +107,13 @@ def test_predict__is_ordered_finite_and_not_negative(
     found = predict(runs, intervals=intervals, batches=batches, grows=grows)
     assert found is not None
     assert 0 <= found.low <= found.middle <= found.high < float("inf")
+
+
+def test_predict__by_a_line_takes_what_the_newest_run_will_read_now() -> None:
+    """A table that is computed whole is one interval; what lies above it may have grown."""
+    runs = [replace(past, growth=3.0) for past in line(2, 1, 4, 8, 16)]
+    grown = predict(runs, intervals=1, batches=1, grows=True)
+    as_large = predict([line(6)[0], *line(1, 4, 8, 16)], intervals=1, batches=1, grows=True)
+    assert grown is not None
+    assert as_large is not None
+    assert grown.middle == pytest.approx(as_large.middle, rel=0.02)
