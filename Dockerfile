@@ -158,6 +158,7 @@ FROM system AS small
 RUN dpkg --purge --force-depends --force-remove-essential \
         liberror-perl libperl5.36 perl perl-base perl-modules-5.36 \
     && rm -rf /usr/share/perl* /usr/share/zoneinfo/posix /usr/share/zoneinfo/right \
+        /var/cache/ldconfig/* /var/log/*.log \
     && git --version
 
 # ----------------------------------------------------------------------------------------------
