@@ -124,7 +124,8 @@ def test_apply__whose_evidence_fails_once__collects_it_again(jvm: OneJvm, shop: 
         COUNTING, "sql", statements=[f"CREATE VIEW {view} AS SELECT * FROM shop.top_customers"]
     )
 
-    document = jvm.apply("pr_3")
+    with jvm.views_looked_at_anew():
+        document = jvm.apply("pr_3")
 
     assert (document.result, applying.exit_code(document)) == ("applied", 0)
     assert document.evidence_missing is None
@@ -136,6 +137,21 @@ def test_apply__whose_evidence_fails_once__collects_it_again(jvm: OneJvm, shop: 
     assert sum(line.startswith(COUNTING) for line in jvm.progress) == 2
 
 
+def test_evidence__is_of_the_views_as_they_were_looked_at(jvm: OneJvm, shop: Shop) -> None:
+    """Somebody's promotion replaces one right after: what was seen of it is asked all the same."""
+    add_column(shop, "swapped")
+    jvm.meanwhile(COUNTING, "sql", statements=["DROP VIEW shop__pr_13.top_customers"])
+
+    document = jvm.apply("pr_13")
+
+    assert document.evidence_missing is None
+    assert {diff.model: diff.compared for diff in document.table_diff} == {
+        "shop.revenue": True,
+        "shop.top_customers": True,
+    }
+    assert sum(line.startswith(COUNTING) for line in jvm.progress) == 1
+
+
 def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -143,7 +159,8 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     view = "shop__pr_4.top_customers"
     jvm.meanwhile(COUNTING, "sql", statements=[f"DROP VIEW {view}"])
 
-    document = jvm.apply("pr_4")
+    with jvm.views_looked_at_anew():
+        document = jvm.apply("pr_4")
 
     assert (document.result, applying.exit_code(document)) == ("applied", 0)
     assert document.failure is None

@@ -36,3 +36,10 @@ def test_resolve__asks_for_several_at_once_and_mixes_nothing_up() -> None:
 
 def test_resolve__of_nothing_asks_nothing() -> None:
     assert Catalog(Spark(together=1)).resolve([], at_once=4) == {}
+
+
+def test_resolve__asks_as_it_is_told_to() -> None:
+    looked: list[Relation] = []
+    answers = Catalog(Spark(together=99)).resolve(VIEWS, look_at=looked.append)
+    assert looked == VIEWS
+    assert set(answers.values()) == {None}

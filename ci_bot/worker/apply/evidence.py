@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlmesh.core import constants as c
-from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.contracts.documents.apply import TableDiff, View
@@ -65,16 +64,30 @@ class EvidencePorts:
 
 
 def resolve(
-    context: Any, environment: Environment, catalog: Catalog, ports: EvidencePorts
+    context: Any, planned: Planned, catalog: Catalog, port: SparkPort, ports: EvidencePorts
 ) -> list[View]:
     """Asks Spark to resolve every view of the environment.
+
+    What it finds of those that changed is kept in `port`, because all evidence is about them.
 
     Raises:
         Exception: Spark does not answer.
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
-    relations = list(objects.views_of(context, environment).values())
-    answers = _twice(lambda: catalog.resolve(relations, at_once=RESOLVED_AT_ONCE), ports)
+    views = objects.views_of(context, planned.plan.environment)
+    changed = {snapshot.name for snapshot in planned.changed if snapshot.is_model}
+    kept = frozenset([view for name, view in views.items() if name in changed][:MOST_KEPT])
+
+    def look_at(view: Relation) -> None:
+        if view in kept:
+            port.look(view.sql)
+        else:
+            catalog.look_at(view)
+
+    relations = list(views.values())
+    answers = _twice(
+        lambda: catalog.resolve(relations, at_once=RESOLVED_AT_ONCE, look_at=look_at), ports
+    )
     broken = [relation for relation, error in answers.items() if error is not None]
     if broken and not ports.stop():
         ports.pause(PAUSE_SECONDS)
@@ -95,11 +108,14 @@ def collected(
     planned: Planned,
     names: Names,
     catalog: Catalog,
+    port: SparkPort,
     ports: EvidencePorts,
 ) -> Evidence:
     """`collect`, which does not fail: what could not be had says why."""
     try:
-        return _twice(lambda: collect(request, context, planned, names, catalog, ports), ports)
+        return _twice(
+            lambda: collect(request, context, planned, names, catalog, port, ports), ports
+        )
     except Exception as error:
         return Evidence(missing=f"it could not be collected: {sentence(error)}"[:4_000])
 
@@ -120,6 +136,7 @@ def collect(
     planned: Planned,
     names: Names,
     catalog: Catalog,
+    port: SparkPort,
     ports: EvidencePorts,
 ) -> Evidence:
     """Counts the rows of every promoted model that changed, and compares it with prod.
@@ -131,7 +148,6 @@ def collect(
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
-    port = SparkPort(context.engine_adapter.spark)
     often_asked = [view.sql for view in relations][:MOST_KEPT]
     with port.keep(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
         with spark_failures():

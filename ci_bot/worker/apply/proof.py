@@ -69,7 +69,8 @@ class Proof:
         """Why the environment cannot be said to work; None where all of its views resolve."""
         self._report.promoted = True
         self._record.end("promoted")
-        failure = self._verify(planned)
+        port = SparkPort(self._context.engine_adapter.spark)
+        failure = self._verify(planned, port)
         if failure is None:
             with self._clock.phase("evidence"):
                 self._report.evidence = evidence.collected(
@@ -78,6 +79,7 @@ class Proof:
                     planned,
                     self._names,
                     self._catalog,
+                    port,
                     self._looking,
                 )
                 self._ask_prod()
@@ -103,12 +105,12 @@ class Proof:
         except Exception as error:
             log(f"Prod was not asked the audits: {sentence(error)}")
 
-    def _verify(self, planned: Planned) -> Failure | None:
+    def _verify(self, planned: Planned, port: SparkPort) -> Failure | None:
         report, environment = self._report, self._ask.environment
         try:
             with self._clock.phase("verify"):
                 report.views = evidence.resolve(
-                    self._context, planned.plan.environment, self._catalog, self._looking
+                    self._context, planned, self._catalog, port, self._looking
                 )
         except Exception as error:
             report.evidence = evidence.Evidence(missing="its views could not be asked for")

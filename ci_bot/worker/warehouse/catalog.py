@@ -6,9 +6,10 @@ that something is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -211,26 +212,29 @@ class Catalog:
         """
         self._sql.rows(f"DROP SCHEMA IF EXISTS {quoted(catalog)}.{quoted(schema)}")
 
+    def look_at(self, relation: Relation) -> None:
+        """Has Spark analyse a relation."""
+        # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
+        self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
+
     def resolve(
-        self, relations: Iterable[Relation], *, at_once: int = 1
+        self,
+        relations: Iterable[Relation],
+        *,
+        at_once: int = 1,
+        look_at: Callable[[Relation], None] | None = None,
     ) -> dict[Relation, Exception | None]:
         """Asks Spark to analyse each relation; the value is its error, None where it resolves.
 
         Args:
             at_once: How many questions may be on their way. No job runs for one; its time goes to
                 the driver and to the metastore.
+            look_at: How Spark is asked, where that is to be of use for more.
         """
         asked = list(relations)
+        ask = partial(_unresolved, look_at or self.look_at)
         with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
-            return dict(zip(asked, pool.map(self._unresolved, asked), strict=True))
-
-    def _unresolved(self, relation: Relation) -> Exception | None:
-        try:
-            # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
-            self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
-        except Exception as error:
-            return error
-        return None
+            return dict(zip(asked, pool.map(ask, asked), strict=True))
 
     def count(
         self, relations: Sequence[Relation], names: Mapping[str, str] = MappingProxyType({})
@@ -250,6 +254,14 @@ class Catalog:
             )
             found |= {part[int(row[0])]: int(row[1]) for row in self._sql.rows(sql)}
         return found
+
+
+def _unresolved(look_at: Callable[[Relation], None], relation: Relation) -> Exception | None:
+    try:
+        look_at(relation)
+    except Exception as error:
+        return error
+    return None
 
 
 def _says(error: Exception, signs: tuple[str, ...]) -> bool:

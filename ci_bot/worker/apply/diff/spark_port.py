@@ -56,9 +56,19 @@ class SparkPort:
         self._quick: SparkSession | None = None
         self._kept: dict[str, DataFrame] = {}
 
+    def look(self, table: str) -> DataFrame:
+        """Has Spark analyse a table, and keeps what it has found for `keep`.
+
+        Raises:
+            AnalysisException: It does not resolve.
+        """
+        if table not in self._kept:
+            self._kept[table] = self._session.table(table)
+        return self._kept[table]
+
     @contextmanager
     def keep(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
-        """Looks at tables once for all that is asked about them inside.
+        """Looks at tables once for all that is asked about them inside; not at those of `look`.
 
         Of a view upon views the look takes longer than most questions.
 
@@ -69,8 +79,7 @@ class SparkPort:
             What queries call each table.
         """
         with spark_failures(), ThreadPoolExecutor(at_once, "ci-bot-look") as pool:
-            found = dict(zip(tables, pool.map(self._session.table, tables), strict=True))
-        self._kept |= found
+            found = dict(zip(tables, pool.map(self.look, tables), strict=True))
         try:
             with ExitStack() as names:
                 yield {
