@@ -53,6 +53,8 @@ def packages(site: Path) -> None:
                 path.unlink()
     for name in UNUSED:
         remove(site / name)
+    if not ZONES.is_dir():
+        sys.exit(f"there are no time zones in {ZONES}")
     remove(site / "tzdata" / "zoneinfo")
     remove(site / "pytz" / "zoneinfo")
     (site / "pytz" / "zoneinfo").symlink_to(ZONES)

@@ -40,11 +40,13 @@ class Known:
 
     Attributes:
         by_size: of models that no layer has a run of, what the size of their input says.
+        line: seconds for a batch and for a byte, as runs of all of these models took.
     """
 
     layers: Mapping[CostLayer, Mapping[str, Sequence[Past]]] = field(default_factory=dict)
     by_size: Mapping[str, BySize] = field(default_factory=dict)
     accuracy: Accuracy | None = None
+    line: tuple[float, float] | None = None
 
     def of(self, model: str) -> tuple[CostLayer, Sequence[Past]] | None:
         """The best layer that knows the model, with its runs."""
@@ -167,6 +169,7 @@ def _model(item: Backfill, known: Known) -> ModelEstimate | None:
             intervals=item.intervals,
             batches=item.batches,
             grows=item.action == "full_refresh",
+            others=known.line,
         )
         if expected is not None:
             return _told(item.model, layer, expected, len(runs))

@@ -12,12 +12,15 @@ from ci_bot.contracts.documents.plan import Backfill
 from ci_bot.contracts.documents.work import tables_of
 from ci_bot.worker.cost.accuracy import known_accuracy
 from ci_bot.worker.cost.estimate import Known, past_of
-from ci_bot.worker.cost.prediction import Past
+from ci_bot.worker.cost.prediction import Past, line_of
 from ci_bot.worker.cost.upstream import Upstream
 from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.records.cost_ledger import CostLedger, ProdRunRow
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
+
+# A line says no more for having more points, and each costs time.
+_OF_A_MODEL, _MOST_RUNS = 3, 200
 
 
 def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: Names) -> Known:
@@ -35,7 +38,13 @@ def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: 
     return Known(
         layers={"ledger": applied, "event_logs": _of_prod(rest, ledger, context, names)},
         accuracy=known_accuracy(ledger),
+        line=_line(applied),
     )
+
+
+def _line(applied: Mapping[str, Sequence[Past]]) -> tuple[float, float] | None:
+    counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
+    return line_of(counted[:_MOST_RUNS])
 
 
 def _tables_above(

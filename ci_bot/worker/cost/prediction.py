@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 # A line through fewer points, or through points that lie together, says nothing about others.
@@ -56,7 +56,12 @@ class BySize:
 
 
 def predict(
-    past: Sequence[Past], *, intervals: int, batches: int, grows: bool = False
+    past: Sequence[Past],
+    *,
+    intervals: int,
+    batches: int,
+    grows: bool = False,
+    others: tuple[float, float] | None = None,
 ) -> Expected | None:
     """What so many intervals in so many batches will take; None where nothing is known.
 
@@ -64,6 +69,8 @@ def predict(
         past: Earlier runs, newest first.
         grows: The table is computed whole each time, so what the newest run read counts and not
             what runs read in the middle.
+        others: Seconds for a batch and for a byte, by `line_of` the runs of more models. It says
+            how much of a run is for its bytes.
     """
     runs = [run for run in past if run.intervals > 0]
     if not runs:
@@ -76,7 +83,7 @@ def predict(
         middle = fixed * batches + per_byte * size
         off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
         return _spread(middle, middle * min(off), middle * max(off), len(runs))
-    rates = [run.seconds / run.intervals * run.growth for run in runs]
+    rates = [run.seconds / run.intervals * _longer(run, others) for run in runs]
     middle = median(rates) * intervals
     return _spread(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
 
@@ -85,6 +92,15 @@ def _spread(middle: float, low: float, high: float, runs: int) -> Expected:
     if runs == 1:
         low, high = min(low, middle * SPREAD_LOW), max(high, middle * SPREAD_HIGH)
     return Expected(min(low, middle), middle, max(high, middle))
+
+
+def _longer(run: Past, others: tuple[float, float] | None) -> float:
+    """By what factor a run would take longer now that it reads more: the batch itself does not."""
+    if others is None or not run.input_bytes:
+        return run.growth
+    before = on_line(others, run)
+    read = replace(run, input_bytes=round(run.input_bytes * run.growth))
+    return on_line(others, read) / before if before else run.growth
 
 
 def on_line(line: tuple[float, float], run: Past) -> float:

@@ -117,3 +117,23 @@ def test_predict__by_a_line_takes_what_the_newest_run_will_read_now() -> None:
     assert grown is not None
     assert as_large is not None
     assert grown.middle == pytest.approx(as_large.middle, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        pytest.param(11.0, 110.0, id="as the others"),
+        pytest.param(22.0, 220.0, id="slower than the others"),
+    ],
+)
+def test_predict__of_more_input__leaves_what_a_batch_costs_itself(
+    seconds: float, expected: float
+) -> None:
+    """10 seconds for a batch and 1 for a GB: of 1 GB, a hundredfold is 110 seconds and not 1,100."""
+    run = Past(1, 1, seconds, GB, growth=100.0)
+    found = predict([run], intervals=1, batches=1, grows=True, others=(10.0, 1 / GB))
+    assert found is not None
+    assert found.middle == pytest.approx(expected)
+    uncounted = predict([replace(run, input_bytes=None)], intervals=1, batches=1, others=(10.0, 1))
+    assert uncounted is not None
+    assert uncounted.middle == pytest.approx(100 * seconds)
