@@ -31,8 +31,8 @@ def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: 
     """
     models = {item.model for item in work}
     rows = ledger.runs(models)
-    planned = {item.model: item for item in tables_of(work)}
-    upstream = Upstream(planned, rows, _tables_above(work, context, names))
+    above = _tables_above(work, context, names) if rows else {}
+    upstream = Upstream(_new(work, context) if above else {}, rows, above)
     applied = past_of(rows, upstream.growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return Known(
@@ -45,6 +45,17 @@ def known_of(work: Sequence[Backfill], ledger: CostLedger, context: Any, names: 
 def _line(applied: Mapping[str, Sequence[Past]]) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
     return line_of(counted[:_MOST_RUNS])
+
+
+def _new(work: Sequence[Backfill], context: Any) -> dict[str, Backfill]:
+    """The tables that nobody but applies has filled."""
+    prod = context.state_reader.get_environment(c.PROD)
+    of_prod = {table_key(info.table_name()) for info in prod.snapshots} if prod else set()
+    return {
+        item.model: item
+        for item in tables_of(work)
+        if not item.preview and table_key(item.table) not in of_prod
+    }
 
 
 def _tables_above(

@@ -20,24 +20,24 @@ class Upstream:
     """What lies above the models of a plan.
 
     Attributes:
-        planned: The plan's tables, by their models.
-        rows: The ledger's runs of these models.
-        tables: By model, the models whose tables it reads, those behind views included.
+        new: The tables that the plan makes anew, by their models: what they will hold is what the
+            plan and the ledger's applies put into them. It is not so of prod's tables, which
+            SQLMesh's own runs fill, and of previews, of which one version can have several.
+        rows: The ledger's runs of the models of the plan.
+        tables: By model that is computed whole, the models whose tables it reads, those behind
+            views included.
     """
 
-    planned: Mapping[str, Backfill]
+    new: Mapping[str, Backfill]
     rows: Sequence[RunRow]
     tables: Mapping[str, frozenset[str]]
 
     def growth(self, run: RunRow) -> float:
         """By what factor a model will read more than in `run`; 1.0 where nothing tells.
 
-        Only where the plan builds, and the run's own apply has built, a table that it reads. What
-        it read of others stays: the bytes that it read beyond those that were written then.
+        Only where the plan makes, and the run's own apply has built, a table that it reads. What it
+        read of others stays: the bytes that it read beyond those that were written then.
         """
-        item = self.planned.get(run.model)
-        if item is None or item.action != "full_refresh":
-            return 1.0
         above = self.tables.get(run.model, frozenset())
         apply = self._applies[run.environment, run.at]
         built = [apply[model] for model in sorted(above & apply.keys())]
@@ -55,23 +55,20 @@ class Upstream:
 
     def _ratio(self, row: RunRow) -> float | None:
         """Of a table that an apply has built: what it will hold, in terms of what it held then."""
-        item = self.planned.get(row.model)
+        item = self.new.get(row.model)
         if item is None:
             return None
-        if item.action == "full_refresh":
+        if row.model in self.tables:
             return self.growth(row)
-        held = self._held(row.model, row.version, until=row.at)
+        runs = self._models[row.model]
+        same = [run for run in runs if run.version == row.version]
+        if any(run.environment != row.environment for run in same):
+            return None  # each of them may have had a preview of its own
+        then = sum(run.intervals for run in same if run.at <= row.at)
         # A table's name ends with its version.
-        versions = {other.version for other in self._models[row.model]}
-        there = sum(self._held(row.model, one) for one in versions if one in item.table.split("__"))
-        return (item.intervals + there) / held if held else None
-
-    def _held(self, model: str, version: str, *, until: str | None = None) -> int:
-        return sum(
-            row.intervals
-            for row in self._models[model]
-            if row.version == version and (until is None or row.at <= until)
-        )
+        version = item.table.rpartition("__")[2].strip('`"')
+        there = sum(run.intervals for run in runs if run.version == version)
+        return (item.intervals + there) / then if then else None
 
     @cached_property
     def _applies(self) -> Mapping[tuple[str, str], Mapping[str, RunRow]]:

@@ -19,13 +19,18 @@ TOTAL = "a.total"
 
 def run(
     model: str, intervals: int = 1, *, read: int = 0, written: int = 0, version: str = "1",
-    day: int = 1,
+    day: int = 1, environment: str = "pr_1",
 ) -> RunRow:  # fmt: skip
     counters = Counters(
         **{name: 0 for name in Counters.model_fields if Counters.model_fields[name].is_required()}
     ).model_copy(update={"input_bytes": read, "output_bytes": written})
     return run_of(model, intervals, HOUR, day).model_copy(
-        update={"version": version, "counters": counters, "source": "counters"}
+        update={
+            "version": version,
+            "counters": counters,
+            "source": "counters",
+            "environment": environment,
+        }
     )
 
 
@@ -38,7 +43,8 @@ def whole(model: str = TOTAL) -> Backfill:
 
 
 def growth(plan: Iterable[Backfill], rows: list[RunRow], *above: str) -> float:
-    tables = {TOTAL: frozenset(above), "a.middle": frozenset({"a.days"})}
+    above_total = {TOTAL: frozenset(above), "a.middle": frozenset({"a.days"})}
+    tables = {item.model: above_total[item.model] for item in plan if item.action == "full_refresh"}
     upstream = Upstream({item.model: item for item in plan}, rows, tables)
     return upstream.growth(next(row for row in rows if row.model == TOTAL))
 
@@ -86,11 +92,23 @@ def test_growth__counts_what_earlier_applies_have_built_of_the_same_versions() -
         [run(TOTAL, read=9)],
         [run("a.days", 84, written=9, day=2), run(TOTAL, read=9)],
         [run("a.other", 84, written=9), run(TOTAL, read=9)],
+        [
+            run("a.days", 84, written=9),
+            run(TOTAL, read=9),
+            run("a.days", 7, written=9, day=2, environment="pr_2"),
+        ],
     ],
-    ids=["never built", "built by another apply", "no parent of it"],
+    ids=["never built", "built by another apply", "no parent of it", "previews of two"],
 )
 def test_growth__is_none_where_nothing_tells(rows: list[RunRow]) -> None:
     assert growth([whole(), planned("a.days", 10)], rows, "a.days") == 1.0
+
+
+def test_growth__is_not_told_by_a_table_that_others_fill_too() -> None:
+    """A day of prod's own table: what else it holds is in no ledger."""
+    rows = [run("a.days", 7, written=9), run(TOTAL, read=9)]
+    tables = {TOTAL: frozenset({"a.days"})}
+    assert Upstream({TOTAL: whole()}, rows, tables).growth(rows[1]) == 1.0
 
 
 def test_growth__is_of_tables_that_are_computed_whole_alone() -> None:
