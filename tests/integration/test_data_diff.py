@@ -700,14 +700,14 @@ def test_port__keeps_its_look_at_a_table_until_a_query_fails(spark: SparkSession
 def test_port__looks_no_second_time_at_what_was_looked_at_before(spark: SparkSession) -> None:
     port = SparkPort(spark)
     view(spark, "seen", "SELECT id AS k FROM RANGE(7)")
-    port.look("seen")
+    port.analyse("seen")
     spark.catalog.dropTempView("seen")
     with port.keep(["seen"], at_once=1) as names:
         assert port.rows(f"SELECT COUNT(*) FROM {names['seen']}") == [(7,)]
     with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"), port.keep(["seen"], at_once=1):
         pass
     with pytest.raises(AnalysisException):
-        port.look("seen")
+        port.analyse("seen")
 
 
 def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(

@@ -40,6 +40,6 @@ def test_resolve__of_nothing_asks_nothing() -> None:
 
 def test_resolve__asks_as_it_is_told_to() -> None:
     looked: list[Relation] = []
-    answers = Catalog(Spark(together=99)).resolve(VIEWS, look_at=looked.append)
+    answers = Catalog(Spark(together=99)).resolve(VIEWS, analyse=looked.append)
     assert looked == VIEWS
     assert set(answers.values()) == {None}

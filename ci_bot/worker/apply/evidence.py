@@ -7,7 +7,7 @@ for the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -75,18 +75,17 @@ def resolve(
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
     views = objects.views_of(context, planned.plan.environment)
-    changed = {snapshot.name for snapshot in planned.changed if snapshot.is_model}
-    kept = frozenset([view for name, view in views.items() if name in changed][:MOST_KEPT])
+    kept = frozenset(_kept(_changed(planned), views))
 
-    def look_at(view: Relation) -> None:
+    def analyse(view: Relation) -> None:
         if view in kept:
-            port.look(view.sql)
+            port.analyse(view.sql)
         else:
-            catalog.look_at(view)
+            catalog.analyse(view)
 
     relations = list(views.values())
     answers = _twice(
-        lambda: catalog.resolve(relations, at_once=RESOLVED_AT_ONCE, look_at=look_at), ports
+        lambda: catalog.resolve(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse), ports
     )
     broken = [relation for relation, error in answers.items() if error is not None]
     if broken and not ports.stop():
@@ -143,12 +142,12 @@ def collect(
 
     Aggregates only: no row leaves the warehouse, and nothing is written into it.
     """
-    changed = {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
+    changed = _changed(planned)
     here = objects.views_of(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
-    often_asked = [view.sql for view in relations][:MOST_KEPT]
+    often_asked = [view.sql for view in _kept(changed, here)]
     with port.keep(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
         with spark_failures():
             counted = catalog.count(list(relations), kept)
@@ -166,6 +165,15 @@ def collect(
     direct = {names.of(name): _is_direct(planned, name) for name in changed}
     diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
     return Evidence(rows, diffs, _nothing_compared(diffs))
+
+
+def _changed(planned: Planned) -> dict[str, Snapshot]:
+    return {snapshot.name: snapshot for snapshot in planned.changed if snapshot.is_model}
+
+
+def _kept(changed: Container[str], views: Mapping[str, Relation]) -> list[Relation]:
+    """The views that all evidence is about, as many of them as a session keeps."""
+    return [view for name, view in views.items() if name in changed][:MOST_KEPT]
 
 
 def _compared(

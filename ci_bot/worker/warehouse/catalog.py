@@ -212,7 +212,7 @@ class Catalog:
         """
         self._sql.rows(f"DROP SCHEMA IF EXISTS {quoted(catalog)}.{quoted(schema)}")
 
-    def look_at(self, relation: Relation) -> None:
+    def analyse(self, relation: Relation) -> None:
         """Has Spark analyse a relation."""
         # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
         self._sql.rows(f"SELECT * FROM {relation.sql} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
@@ -222,17 +222,17 @@ class Catalog:
         relations: Iterable[Relation],
         *,
         at_once: int = 1,
-        look_at: Callable[[Relation], None] | None = None,
+        analyse: Callable[[Relation], None] | None = None,
     ) -> dict[Relation, Exception | None]:
         """Asks Spark to analyse each relation; the value is its error, None where it resolves.
 
         Args:
             at_once: How many questions may be on their way. No job runs for one; its time goes to
                 the driver and to the metastore.
-            look_at: How Spark is asked, where that is to be of use for more.
+            analyse: How Spark is asked, where that is to be of use for more.
         """
         asked = list(relations)
-        ask = partial(_unresolved, look_at or self.look_at)
+        ask = partial(_unresolved, analyse or self.analyse)
         with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
             return dict(zip(asked, pool.map(ask, asked), strict=True))
 
@@ -256,9 +256,9 @@ class Catalog:
         return found
 
 
-def _unresolved(look_at: Callable[[Relation], None], relation: Relation) -> Exception | None:
+def _unresolved(analyse: Callable[[Relation], None], relation: Relation) -> Exception | None:
     try:
-        look_at(relation)
+        analyse(relation)
     except Exception as error:
         return error
     return None

@@ -56,7 +56,7 @@ class SparkPort:
         self._quick: SparkSession | None = None
         self._kept: dict[str, DataFrame] = {}
 
-    def look(self, table: str) -> DataFrame:
+    def analyse(self, table: str) -> DataFrame:
         """Has Spark analyse a table, and keeps what it has found for `keep`.
 
         Raises:
@@ -68,7 +68,7 @@ class SparkPort:
 
     @contextmanager
     def keep(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
-        """Looks at tables once for all that is asked about them inside; not at those of `look`.
+        """Analyses tables once for all that is asked about them inside; not those of `analyse`.
 
         Of a view upon views the look takes longer than most questions.
 
@@ -79,7 +79,7 @@ class SparkPort:
             What queries call each table.
         """
         with spark_failures(), ThreadPoolExecutor(at_once, "ci-bot-look") as pool:
-            found = dict(zip(tables, pool.map(self.look, tables), strict=True))
+            found = dict(zip(tables, pool.map(self.analyse, tables), strict=True))
         try:
             with ExitStack() as names:
                 yield {
