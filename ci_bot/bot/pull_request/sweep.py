@@ -116,7 +116,7 @@ def publish(swept: sweeping.Swept, publisher: Publisher) -> int:
         publisher.fail(swept.failure)
     elif left:
         names = ", ".join(row.environment for row in left[:5])
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""  # noqa: PLR2004 - as above
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""  # noqa: PLR2004 - those of the line above
         publisher.commands.error(f"The sweep could not remove {names}{more}; the summary says why.")
     _outputs(swept, publisher, code)
     unknown = [row.environment for row in swept.rows if row.standing == "unknown"]

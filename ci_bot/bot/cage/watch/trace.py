@@ -149,7 +149,7 @@ def _hops(checkout: Path, path: str) -> Iterator[str]:
         for end in range(1, len(parts) + 1):
             link = checkout.joinpath(*parts[:end])
             if link.is_symlink():
-                target = os.path.join(link.parent, link.readlink(), *parts[end:])  # noqa: PTH118 - a text
+                target = os.path.join(link.parent, link.readlink(), *parts[end:])  # noqa: PTH118 - `normpath` takes texts
                 path = os.path.relpath(os.path.normpath(target), checkout)
                 break
         else:

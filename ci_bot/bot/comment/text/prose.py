@@ -82,7 +82,7 @@ def _word(token: str) -> Iterator[tuple[str, bool]]:
     if token in _SYMBOLS:
         yield token, False
         return
-    before, core, after = _EDGES.fullmatch(token).groups()  # type: ignore[union-attr]
+    before, core, after = _EDGES.fullmatch(token).groups()  # type: ignore[union-attr]  # it matches every text
     if core.count("(") > core.count(")") and after.startswith(")"):
         core, after = f"{core})", after[1:]
     if not core and not before and after[:1] in '!"':

@@ -94,7 +94,7 @@ def need(data: Any, path: str, kind: type[T]) -> T:
     value = _at(data, path)
     if not _is(value, kind):
         raise AnswerError(f"lacks `{path}`")
-    return value  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]  # `_is` has looked
 
 
 def maybe(data: Any, path: str, kind: type[T]) -> T | None:

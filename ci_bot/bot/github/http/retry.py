@@ -142,7 +142,7 @@ def decide(
 def _requested_wait(failure: RequestFailure, now: float) -> float | None:
     """The seconds that GitHub names itself, at least one; None where it names none."""
     text = failure.headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - 30 years
+    if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years
         return max(float(text), 1.0)
     if text:
         try:
@@ -155,7 +155,7 @@ def _requested_wait(failure: RequestFailure, now: float) -> float | None:
         and failure.headers.get("x-ratelimit-remaining") == "0"
         and reset.isascii()
         and reset.isdigit()
-        and len(reset) <= 12  # noqa: PLR2004 - a time of this age
+        and len(reset) <= 12  # noqa: PLR2004 - else it is no time of this age
     ):
         return max(float(reset) - now, 0.0) + 1.0  # which part of that second is not known
     return None

@@ -110,7 +110,7 @@ class Page:
         return (_GAP + _GAP.join(padded)).rstrip()
 
     def _styled(self, text: str, **style: object) -> str:
-        return click.style(text, **style) if self._color else text  # type: ignore[arg-type]
+        return click.style(text, **style) if self._color else text  # type: ignore[arg-type]  # the names are ours
 
     @staticmethod
     def _wrap(text: str, width: int) -> list[str]:

@@ -89,7 +89,7 @@ def _files(directory: Path) -> Iterator[str]:
             folders.clear()
             continue
         folders[:] = [one for one in folders if not one.startswith(".") and one != _BYTE_CODE]
-        yield from (os.path.join(folder, one) for one in files if one.endswith(_READ))  # noqa: PTH118 - as above
+        yield from (os.path.join(folder, one) for one in files if one.endswith(_READ))  # noqa: PTH118 - a text, too
 
 
 def _say(machine: Machine, text: str) -> None:

@@ -284,7 +284,7 @@ def keys(inputs: RuleInputs) -> Iterator[Observation]:
                 f"{len(gone)} of {len(set(old))} keys ({names(grains[0])}) are gone or renamed: "
                 "rows that join on them find no partner.",
                 "the readers' data use the new keys, or the old ones stay",
-                severity=None if share >= 0.2 else "medium",  # noqa: PLR2004 - a fifth
+                severity=None if share >= 0.2 else "medium",  # noqa: PLR2004 - fewer may be corrections
                 model=model,
                 path=path,
                 line=1,
