@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -31,8 +34,9 @@ def write_files(
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for file, content in _files(name, document, markdown, page).items():
-            (directory / file).write_bytes(content)
+        for file, parts in _files(name, document, markdown, page):
+            with (directory / file).open("wb") as opened:
+                opened.writelines(parts)
     except OSError as error:
         raise _not_written(directory, error) from error
 
@@ -61,18 +65,20 @@ def write_within(
     document: Contract,
     markdown: str,
     page: str | None = None,
-) -> bytes:
-    """The same into `folder` of a workspace whose content is not ours; returns the JSON.
+) -> str:
+    """The same into `folder` of a workspace whose content is not ours.
 
     Nothing that somebody has put there is followed or written through: a link in place of the
     folder is refused, and files are replaced, not opened. What is written belongs to the owner of
     the workspace, also where we are root and the workspace is not: the next checkout, as that
     owner, has to be able to remove it.
 
+    Returns:
+        The SHA-256 of the JSON file, in hexadecimal digits.
+
     Raises:
         BotError: it cannot be written there.
     """
-    files = _files(name, document, markdown, page)
     try:
         owner = workspace.stat()
         with suppress(FileExistsError):
@@ -80,13 +86,15 @@ def write_within(
         place = os.open(workspace / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             _give(place, owner)
-            for file, content in files.items():
-                _replace(place, file, content, owner)
+            written = {
+                file: _replace(place, file, parts, owner)
+                for file, parts in _files(name, document, markdown, page)
+            }
         finally:
             os.close(place)
     except OSError as error:
         raise _not_written(workspace / folder, error) from error
-    return files[f"{name}.json"]
+    return written[_of_document(name)]
 
 
 def check_within(workspace: Path, folder: str) -> None:
@@ -115,23 +123,38 @@ def _nearest(directory: Path) -> Path:
     return directory
 
 
-def _files(name: str, document: Contract, markdown: str, page: str | None) -> dict[str, bytes]:
-    files = {f"{name}.json": document.to_bytes(indent=2) + b"\n", f"{name}.md": markdown.encode()}
+def _files(
+    name: str, document: Contract, markdown: str, page: str | None
+) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """The files in the order in which they are written; each is made only then."""
+    yield _of_document(name), chain(document.parts(indent=2), [b"\n"])
+    yield f"{name}.md", [markdown.encode()]
     if page is not None:
-        files[PAGE] = page.encode()
-    return files
+        yield PAGE, [page.encode()]
 
 
-def _replace(place: int, file: str, content: bytes, owner: os.stat_result) -> None:
-    """Puts a new file into the open directory `place`, over whatever has this name."""
+def _of_document(name: str) -> str:
+    return f"{name}.json"
+
+
+def _replace(place: int, file: str, parts: Iterable[bytes], owner: os.stat_result) -> str:
+    """Puts a new file into the open directory `place`, over whatever has this name.
+
+    Returns:
+        The SHA-256 of what it holds now.
+    """
+    written = hashlib.sha256()
     part = f".{file}.part"
     with suppress(FileNotFoundError):
         os.unlink(part, dir_fd=place)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(part, flags, 0o644, dir_fd=place), "wb") as opened:
         _give(opened.fileno(), owner)
-        opened.write(content)
+        for content in parts:
+            written.update(content)
+            opened.write(content)
     os.rename(part, file, src_dir_fd=place, dst_dir_fd=place)
+    return written.hexdigest()
 
 
 def _give(handle: int, owner: os.stat_result) -> None:

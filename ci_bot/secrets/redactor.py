@@ -48,7 +48,7 @@ class Redactor:
         self._known = KnownValues(secrets)
         self._longest = max(LONGEST_SHAPE, self._known.longest)
         # Documents repeat their names and sentences many times, and the bot looks at them twice.
-        self._text = cache(self.redact)
+        self._text = cache(self._told)
 
     def __repr__(self) -> str:
         return f"Redactor({self._known.count} secrets)"
@@ -57,6 +57,11 @@ class Redactor:
         """`text` without its secrets."""
         stream = self.stream()
         return stream.feed(text) + stream.flush()
+
+    def _told(self, text: str) -> str:
+        """The very text where it has no secret: no second one is kept beside it."""
+        told = self.redact(text)
+        return text if told == text else told
 
     def stream(self) -> StreamRedactor:
         """A redactor for one text that arrives in pieces."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -23,16 +24,18 @@ def workspace(tmp_path: Path) -> Path:
     return path
 
 
-def write(workspace: Path) -> bytes:
+def write(workspace: Path) -> str:
     return write_within(workspace, FOLDER, "cleanup", DOCUMENT, "# Report\n")
 
 
 def test_report__is_there_and_no_part_of_a_file_is(workspace: Path) -> None:
-    content = write(workspace)
-    assert write(workspace) == content, "a second run of the same job replaces the first's"
+    digest = write(workspace)
+    assert write(workspace) == digest, "a second run of the same job replaces the first's"
     folder = workspace / FOLDER
     assert sorted(path.name for path in folder.iterdir()) == ["cleanup.json", "cleanup.md"]
-    assert (folder / "cleanup.json").read_bytes() == content
+    content = (folder / "cleanup.json").read_bytes()
+    assert content == DOCUMENT.to_bytes(indent=2) + b"\n"
+    assert hashlib.sha256(content).hexdigest() == digest
     assert (folder / "cleanup.md").read_text() == "# Report\n"
 
 

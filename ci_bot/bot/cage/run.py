@@ -24,7 +24,6 @@ from ci_bot.bot.cage.watch.supervisor import Beside, Watch, supervise
 from ci_bot.bot.cage.watch.trace import TraceReader, trace_arguments
 from ci_bot.bot.cage.watch.watcher import Ended
 from ci_bot.contracts.messages import REQUEST, Progress
-from ci_bot.contracts.places import Places
 from ci_bot.errors import Cancelled, TimedOut, WorkerFailed
 from ci_bot.secrets import Redactor
 
@@ -146,16 +145,15 @@ def run_worker(
             )
         except OSError as error:
             raise not_started(launch, error) from error
-        raw = _written(answer, launch.limits)
         if second is not None:
-            _judge_second(_written(reply, second.launch.limits), ended, second, redactor)
-    if len(raw) > launch.limits.answer_bytes or ended.stopped == "answer_size":
-        raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
-    told, refusal = _read(raw, request, launch.places, redactor)
+            _judge_second(reply, ended, second, redactor)
+        size = os.fstat(answer).st_size
+        if size > launch.limits.answer_bytes or ended.stopped == "answer_size":
+            raise _refused(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
+        told, refusal = _read(answer, request, launch, redactor)
     return _judge(
-        raw,
         told,
-        refusal,
+        refusal if size else None,
         ended,
         limits=launch.limits,
         late=f"{deadline.sentence('The worker')}{_step(last)}.",
@@ -184,14 +182,14 @@ def _written(answer: int, limits: WorkerLimits) -> bytes:
     return os.pread(answer, min(size, limits.answer_bytes + 1), 0)
 
 
-def _judge_second(raw: bytes, ended: Ended, second: Second, redactor: Redactor) -> None:
+def _judge_second(reply: int, ended: Ended, second: Second, redactor: Redactor) -> None:
     second.started = True
     if ended.beside_exit_code is None:
         second.refusal = "it was stopped"
-    elif not raw:
+    elif not os.fstat(reply).st_size:
         second.refusal = f"it {_ending(ended.beside_exit_code)}"
     else:
-        second.answer, second.refusal = _read(raw, second.request, second.launch.places, redactor)
+        second.answer, second.refusal = _read(reply, second.request, second.launch, redactor)
 
 
 def caged(launch: Launch, arguments: Sequence[str], *, script: Path | None = None) -> list[str]:
@@ -223,9 +221,8 @@ def not_started(launch: Launch, error: OSError) -> WorkerFailed:
 
 
 def _judge(
-    raw: bytes,
     answer: WorkerAnswer | None,
-    refusal: str,
+    refusal: str | None,
     ended: Ended,
     *,
     limits: WorkerLimits,
@@ -254,7 +251,7 @@ def _judge(
         raise large
     if answer is not None:
         return answer
-    if raw and ended.exit_code >= 0:
+    if refusal is not None and ended.exit_code >= 0:
         raise _refused(refusal)  # killed while it wrote, it has no answer
     raise WorkerFailed(
         f"The worker {_ending(ended.exit_code)} without an answer.",
@@ -272,10 +269,12 @@ def _step(last: list[Progress]) -> str:
 
 
 def _read(
-    raw: bytes, request: WorkerRequest, places: Places, redactor: Redactor
+    answer: int, request: WorkerRequest, launch: Launch, redactor: Redactor
 ) -> tuple[WorkerAnswer | None, str]:
+    """The answer, or why there is none to believe. Its text is not kept beside what it says."""
     try:
-        told = places.document(read_answer(raw, request))
+        read = read_answer(_written(answer, launch.limits), request)
+        told = launch.places.document(read)
     except AnswerRefusedError as refusal:
         return None, str(refusal)
     # Where it enters, so that whatever is made of it has no secrets.

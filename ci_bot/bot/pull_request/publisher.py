@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,14 +167,14 @@ class Publisher:
         markdown = render(context, None).text
         workspace = Path(self.settings.runner.workspace)
         try:
-            content = write_within(
+            written = write_within(
                 workspace, REPORT_DIRECTORY, name, document, markdown, self._page(document, context)
             )
         except BotError as error:
             self.warn("The report has no files", error)
             return None
         self.outputs.set("report-path", REPORT_DIRECTORY)
-        return hashlib.sha256(content).hexdigest()
+        return written
 
     def _page(self, document: Contract, context: CommentContext) -> str | None:
         """The document as a page; an apply's has the review that it built, a cleanup none."""
