@@ -7,8 +7,9 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -21,20 +22,28 @@ Format = Literal["terminal", "markdown", "json"]
 PAGE = "report.html"
 
 
-def write_files(
-    directory: Path, name: str, document: Contract, markdown: str, page: str | None = None
-) -> None:
-    """Writes NAME.json and NAME.md, both complete, into `directory`, which is created.
+@dataclass(frozen=True)
+class Texts:
+    """What makes a document's texts. Each is made when it is written, and then let go.
 
     Args:
-        page: The same as one HTML file, `report.html`; none where there is no such page.
+        markdown: The complete document as Markdown.
+        page: The same as one HTML file, `report.html`; None where there is no such page.
+    """
+
+    markdown: Callable[[], str]
+    page: Callable[[], str | None] = lambda: None
+
+
+def write_files(directory: Path, name: str, document: Contract, texts: Texts) -> None:
+    """Writes NAME.json, NAME.md and the page, all complete, into `directory`, which is created.
 
     Raises:
         BotError: the directory cannot be written any more; see `check_output`.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for file, parts in _files(name, document, markdown, page):
+        for file, parts in _files(name, document, texts):
             with (directory / file).open("wb") as opened:
                 opened.writelines(parts)
     except OSError as error:
@@ -58,14 +67,7 @@ def check_output(directory: Path, *, option: str = "--output") -> None:
         ) from error
 
 
-def write_within(
-    workspace: Path,
-    folder: str,
-    name: str,
-    document: Contract,
-    markdown: str,
-    page: str | None = None,
-) -> str:
+def write_within(workspace: Path, folder: str, name: str, document: Contract, texts: Texts) -> str:
     """The same into `folder` of a workspace whose content is not ours.
 
     Nothing that somebody has put there is followed or written through: a link in place of the
@@ -88,7 +90,7 @@ def write_within(
             _give(place, owner)
             written = {
                 file: _replace(place, file, parts, owner)
-                for file, parts in _files(name, document, markdown, page)
+                for file, parts in _files(name, document, texts)
             }
         finally:
             os.close(place)
@@ -123,12 +125,11 @@ def _nearest(directory: Path) -> Path:
     return directory
 
 
-def _files(
-    name: str, document: Contract, markdown: str, page: str | None
-) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _files(name: str, document: Contract, texts: Texts) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The files in the order in which they are written; each is made only then."""
     yield _of_document(name), chain(document.parts(indent=2), [b"\n"])
-    yield f"{name}.md", [markdown.encode()]
+    yield f"{name}.md", [texts.markdown().encode()]
+    page = texts.page()
     if page is not None:
         yield PAGE, [page.encode()]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report_files import check_output, check_within, write_files, write_within
+from ci_bot.bot.report_files import Texts, check_output, check_within, write_files, write_within
 from ci_bot.errors import BadInput, BotError
 from tests.factories import make_cleanup
 
@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def write(workspace: Path) -> str:
-    return write_within(workspace, FOLDER, "cleanup", DOCUMENT, "# Report\n")
+    return write_within(workspace, FOLDER, "cleanup", DOCUMENT, Texts(lambda: "# Report\n"))
 
 
 def test_report__is_there_and_no_part_of_a_file_is(workspace: Path) -> None:
@@ -138,7 +138,7 @@ def test_report__in_a_workspace_of_our_own__stays_ours(workspace: Path) -> None:
 def test_output__is_tried_without_leaving_anything(tmp_path: Path) -> None:
     check_output(tmp_path / "new" / "deep")
     assert list(tmp_path.iterdir()) == []
-    write_files(tmp_path / "new" / "deep", "cleanup", DOCUMENT, "x")
+    write_files(tmp_path / "new" / "deep", "cleanup", DOCUMENT, Texts(lambda: "x"))
     before = sorted((tmp_path / "new" / "deep").iterdir())
     check_output(tmp_path / "new" / "deep")
     assert sorted((tmp_path / "new" / "deep").iterdir()) == before
@@ -148,7 +148,7 @@ def test_output__may_be_a_link_of_the_users_own(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     check_output(tmp_path / "link")
-    write_files(tmp_path / "link", "cleanup", DOCUMENT, "x")
+    write_files(tmp_path / "link", "cleanup", DOCUMENT, Texts(lambda: "x"))
     assert (tmp_path / "real" / "cleanup.json").exists()
 
 
@@ -156,6 +156,6 @@ def test_output__that_fails_at_the_end__is_no_bad_input(tmp_path: Path) -> None:
     """What was done is done: exit 2 would say that nothing was."""
     (tmp_path / "cleanup.json").mkdir()
     with pytest.raises(BotError) as failed:
-        write_files(tmp_path, "cleanup", DOCUMENT, "x")
+        write_files(tmp_path, "cleanup", DOCUMENT, Texts(lambda: "x"))
     assert (failed.value.exit_code, failed.value.reason_code) == (1, "output")
     assert "What was done stays done" in (failed.value.hint or "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.demo.comment_page import comment_page
-from ci_bot.bot.report_files import write_files
+from ci_bot.bot.report_files import Texts, write_files
 from ci_bot.bot.terminal.report_text import Document, to_markdown, to_page
 from ci_bot.contracts.base import Timestamp
 from ci_bot.contracts.documents.report import Report
@@ -40,8 +40,11 @@ class Shown:
         )
         if isinstance(document, Report):
             self._review = document
-        page = to_page(document, context, self._review)
-        write_files(self._directory, name, document, to_markdown(document, context), page)
+        texts = Texts(
+            markdown=lambda: to_markdown(document, context),
+            page=lambda: to_page(document, context, self._review),
+        )
+        write_files(self._directory, name, document, texts)
         self._comments[heading] = to_markdown(document, context, COMMENT_BYTES)
         comments = comment_page(
             "Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}"

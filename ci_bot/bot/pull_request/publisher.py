@@ -14,7 +14,7 @@ from ci_bot.bot.comment.report import Carried, ReviewSource
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky
 from ci_bot.bot.github.sticky_rules import Found
-from ci_bot.bot.report_files import write_within
+from ci_bot.bot.report_files import Texts, write_within
 from ci_bot.bot.runner.step_files import Outputs, StepSummary
 from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger.inputs import Settings
@@ -164,12 +164,13 @@ class Publisher:
         None where they could not be written: that is said in an annotation, and all else goes on.
         """
         context = replace(self.template, phase=phase, now=self.machine.timestamp())
-        markdown = render(context, None).text
+        texts = Texts(
+            markdown=lambda: render(context, None).text,
+            page=lambda: self._page(document, context),
+        )
         workspace = Path(self.settings.runner.workspace)
         try:
-            written = write_within(
-                workspace, REPORT_DIRECTORY, name, document, markdown, self._page(document, context)
-            )
+            written = write_within(workspace, REPORT_DIRECTORY, name, document, texts)
         except BotError as error:
             self.warn("The report has no files", error)
             return None

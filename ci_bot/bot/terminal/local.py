@@ -6,7 +6,7 @@ from ci_bot.bot.comment import reply
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.text import shell_commands
-from ci_bot.bot.report_files import Format, check_output, write_files
+from ci_bot.bot.report_files import Format, Texts, check_output, write_files
 from ci_bot.bot.terminal.local_client import (
     branch_of,
     check_name,
@@ -185,15 +185,17 @@ def show(
 ) -> None:
     """Prints a document in the form that was asked for, and writes its files."""
     context = context_of(machine, client, document.environment, plan_options)
-    if form == "json":
-        text = document.to_json(indent=2)
-    elif form == "markdown":
-        text = to_markdown(document, context, COMMENT_BYTES)
-    else:
-        screen = screen_of(machine)
-        text = to_terminal(document, context, colour=screen.colour, width=screen.width)
-    print(text, file=machine.out, flush=True)
+    print(_shown(machine, document, context, form), file=machine.out, flush=True)
     write(machine, name, document, context, output)
+
+
+def _shown(machine: Machine, document: Document, context: CommentContext, form: Format) -> str:
+    if form == "json":
+        return document.to_json(indent=2)
+    if form == "markdown":
+        return to_markdown(document, context, COMMENT_BYTES)
+    screen = screen_of(machine)
+    return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 
 def write(
@@ -201,5 +203,8 @@ def write(
 ) -> None:
     """Writes the complete files of a document, where `--output` names a directory for them."""
     if output is not None:
-        markdown, page = to_markdown(document, context), to_page(document, context)
-        write_files(machine.directory / output, name, document, markdown, page)
+        texts = Texts(
+            markdown=lambda: to_markdown(document, context),
+            page=lambda: to_page(document, context),
+        )
+        write_files(machine.directory / output, name, document, texts)
