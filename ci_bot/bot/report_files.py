@@ -28,11 +28,11 @@ class Texts:
 
     Args:
         markdown: The complete document as Markdown.
-        page: The same as one HTML file, `report.html`; None where there is no such page.
+        page: The pieces of the same as one HTML file, `report.html`; None where there is none.
     """
 
     markdown: Callable[[], str]
-    page: Callable[[], str | None] = lambda: None
+    page: Callable[[], Iterator[str] | None] = lambda: None
 
 
 def write_files(directory: Path, name: str, document: Contract, texts: Texts) -> None:
@@ -131,7 +131,7 @@ def _files(name: str, document: Contract, texts: Texts) -> Iterator[tuple[str, I
     yield f"{name}.md", [texts.markdown().encode()]
     page = texts.page()
     if page is not None:
-        yield PAGE, [page.encode()]
+        yield PAGE, map(str.encode, page)
 
 
 def _of_document(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ci_bot.bot.report_files import Texts, write_within
 from ci_bot.bot.runner.step_files import Outputs, StepSummary
 from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger.inputs import Settings
-from ci_bot.bot.webpage.page import render_page
+from ci_bot.bot.webpage.page import page_parts
 from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
@@ -177,14 +177,14 @@ class Publisher:
         self.outputs.set("report-path", REPORT_DIRECTORY)
         return written
 
-    def _page(self, document: Contract, context: CommentContext) -> str | None:
-        """The document as a page; an apply's has the review that it built, a cleanup none."""
+    def _page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
+        """The pieces of its page; an apply's has the review that it built, a cleanup none."""
         applied = document if isinstance(document, ApplyDocument) else None
         report = document if isinstance(document, Report) else self.own_review
         if applied is None and not isinstance(document, Report):
             return None
         history = plans_before(self._first, report.plan_id if report else None)
-        return render_page(report, context, applied=applied, history=history)
+        return page_parts(report, context, applied=applied, history=history)
 
     def summarise(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""

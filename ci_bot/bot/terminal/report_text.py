@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ci_bot.bot.comment.context import CommentContext
@@ -9,7 +10,7 @@ from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.terminal.output.page import WIDTH
 from ci_bot.bot.terminal.output.plain import plain
-from ci_bot.bot.webpage.page import render_page
+from ci_bot.bot.webpage.page import page_parts
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.contracts.documents.comment import Phase, apply_phase, review_phase
@@ -42,16 +43,16 @@ def to_terminal(
 
 def to_page(
     document: Document, context: CommentContext, review: Report | None = None
-) -> str | None:
-    """The page of a review or of an apply; a cleanup has none.
+) -> Iterator[str] | None:
+    """The page of a review or of an apply, in pieces; a cleanup has none.
 
     Args:
         review: What an apply has built, where that is known.
     """
     if isinstance(document, Report):
-        return render_page(document, context)
+        return page_parts(document, context)
     if isinstance(document, ApplyDocument):
-        return render_page(review, context, applied=document)
+        return page_parts(review, context, applied=document)
     return None
 
 

@@ -62,7 +62,20 @@ def render_page(
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> str:
-    """The page of a review, of an apply, or of an apply with the review that it built.
+    """The whole page; see `page_parts`."""
+    return "".join(page_parts(report, context, applied=applied, history=history))
+
+
+def page_parts(
+    report: Report | None,
+    context: CommentContext,
+    *,
+    applied: ApplyDocument | None = None,
+    history: Sequence[PlanHistoryEntry] = (),
+) -> Iterator[str]:
+    """The page of a review, of an apply, or of an apply with the review that it built, in pieces.
+
+    Each is made when it is asked for: the icons make four bytes of every letter of a whole page.
 
     Args:
         report: Without secrets, as all documents that come here.
@@ -76,7 +89,7 @@ def render_page(
     return (
         _environment()
         .get_template(TEMPLATE)
-        .render(
+        .generate(
             head=head_of(report, context, applied),
             # One after the other: all of them at once take 30 MB for 5,000 models.
             sections=(

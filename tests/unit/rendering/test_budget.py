@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.comment.outcome import render_apply
-from ci_bot.bot.comment.parts.blocks import split, tidy, trim
+from ci_bot.bot.comment.parts.blocks import joined, split, tidy, trim
 from ci_bot.bot.comment.parts.budget import (
     COMMENT_BYTES,
     SUMMARY_BYTES,
@@ -287,3 +287,8 @@ def test_lines_above_the_first_section__fit_one_screen() -> None:
         cells = [text for path, text in page.texts if "td" in path]
         lines += sum(len(cell) > 62 for cell in cells)
         assert lines <= 28
+
+
+@given(st.lists(st.sampled_from(["", "a", "b c", "🟢"]), max_size=8))
+def test_joined__is_a_text_without_empty_ends(lines: list[str]) -> None:
+    assert joined(lines) == "\n".join(lines).strip("\n") + "\n"

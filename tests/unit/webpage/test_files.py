@@ -108,8 +108,8 @@ def test_to_page__on_a_laptop() -> None:
     reviewed = to_page(document, context, recorded("small_change"))
     assert alone is not None
     assert reviewed is not None
-    assert "findings" not in {section["id"] for section in Seen(alone).data()}
-    assert "findings" in {section["id"] for section in Seen(reviewed).data()}
+    assert "findings" not in {section["id"] for section in Seen("".join(alone)).data()}
+    assert "findings" in {section["id"] for section in Seen("".join(reviewed)).data()}
     assert to_page(make_cleanup(), context) is None
 
 

@@ -7,7 +7,7 @@ In our own output a line of backticks and a language opens or closes a fence, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,10 +118,20 @@ def tidy(text: str) -> str:
                 result.append("")
             continue
         result.append(line.rstrip() if outside else line)
-    while result and not result[-1]:
-        result.pop()
-    # One text and no copies: an icon in it makes four bytes of every letter.
-    return "\n".join([*result, ""]) or "\n"
+    return joined(result)
+
+
+def joined(lines: Sequence[str]) -> str:
+    """A text of these lines without empty ones at its ends, and one newline at its end.
+
+    Made at once, without a copy: an icon makes four bytes of every letter of a text.
+    """
+    begin, end = 0, len(lines)
+    while begin < end and not lines[begin]:
+        begin += 1
+    while begin < end and not lines[end - 1]:
+        end -= 1
+    return "\n".join([*lines[begin:end], ""]) or "\n"
 
 
 def lift(body: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from ci_bot.bot.comment.parts.blocks import joined
 from ci_bot.bot.comment.text.markdown import ELLIPSIS, clip, one_line, visible_lines
 
 WIDTH = 96
@@ -30,7 +31,7 @@ class Page:
 
     def text(self) -> str:
         """Everything so far, with one newline at the end."""
-        return "\n".join(self._lines).strip("\n") + "\n"
+        return joined(self._lines)
 
     def title(self, text: str, color: str | None) -> None:
         """The first line, underlined; without a colour in that of the terminal's own text."""

@@ -48,7 +48,8 @@ def plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
         width: Columns to wrap at; what is to be copied may be wider.
     """
     page = Page(width=width, color=colour)
-    for passage in passages(_PICTURE.sub("", markdown)):
+    markdown = _PICTURE.sub("", markdown)
+    for passage in passages(markdown):
         if isinstance(passage, Fence):
             page.block("\n".join(passage.lines), diff=passage.language == "diff")
         else:

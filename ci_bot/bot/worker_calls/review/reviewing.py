@@ -211,7 +211,8 @@ def _report(
         cut=[],
         changes=facts.changes,
         backfill=facts.backfill,
-        work=facts.work,
+        # On a large project both are long, and nearly always the same.
+        work=facts.backfill if facts.work == facts.backfill else facts.work,
         restatements=facts.restatements,
         statements=facts.statements,
         prod_plan=facts.prod_plan,
