@@ -5,6 +5,7 @@
 #   export DOCKER_HOST=$(.ci/engine.sh start [DIR])     prints the engine's address, nothing else
 #   .ci/engine.sh status [DIR]                          exit 0 and the address while it answers
 #   .ci/engine.sh stop [DIR]                            ends the engine that `start` started
+#   .ci/engine.sh arm64 [DIR]                           lets a started engine build and run images for arm64
 #
 # DIR (or CI_BOT_ENGINE_DIR) keeps images, layers and the log, so that a second start costs a
 # second; default: ${TMPDIR:-/tmp}/ci-engine. Removing DIR after `stop` removes everything.
@@ -12,7 +13,8 @@
 #
 # Settings, all optional:
 #   DEBIAN_MIRROR       where debootstrap reads from; default: the mirror apt uses on this machine
-#   CI_BOT_LOCAL_BASE   name of the imported base image; default: ci-bot-base:bookworm
+#   CI_BOT_LOCAL_BASE   name of the imported base image; default: ci-bot-base:bookworm; for arm64 that
+#                       name and -arm64
 #
 # Needs Debian or Ubuntu and root, but only when there is no engine yet. Every step is skipped
 # when its result is already there, so `start` may be called any number of times.
@@ -38,10 +40,13 @@ foreign_host() {
     printf '%s\n' "$candidate"
 }
 
+# install_packages PROGRAM PACKAGE [PROGRAM PACKAGE ...]: each package whose program is not there.
 install_packages() {
   local missing=()
-  command -v dockerd >/dev/null || missing+=(docker.io)
-  command -v debootstrap >/dev/null || missing+=(debootstrap)
+  while [ "$#" -gt 0 ]; do
+    command -v "$1" >/dev/null || missing+=("$2")
+    shift 2
+  done
   [ "${#missing[@]}" -eq 0 ] && return
   [ "$(id -u)" -eq 0 ] || die "missing ${missing[*]}; run as root once, or install them yourself"
   say "installing ${missing[*]}"
@@ -79,15 +84,18 @@ debian_sources() {
     awk '$1 == "Debian" && $3 ~ /^bookworm/ && !seen[$2 $3]++ { print $2, $3 }'
 }
 
+# import_base ARCHITECTURE NAME
 import_base() {
-  docker --host "$host" image inspect "$base" >/dev/null 2>&1 && return
+  local architecture=$1 name=$2
+  docker --host "$host" image inspect "$name" >/dev/null 2>&1 && return
   local root=$dir/rootfs mirror sources
   sources=$(debian_sources)
   mirror=${DEBIAN_MIRROR:-$(awk '$2 == "bookworm" { print $1; exit }' <<<"$sources")}
-  say "building a bookworm base image (about half a minute)"
-  rm -rf "$root"
+  say "building a bookworm base image for $architecture (about half a minute)"
+  rm -rf "$root" "$root.context"
   # Without a mirror debootstrap takes its own default.
-  debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$dir/debootstrap.log" 2>&1 ||
+  debootstrap --arch="$architecture" --variant=minbase bookworm "$root" ${mirror:+"$mirror"} \
+    >"$dir/debootstrap.log" 2>&1 ||
     { tail -n 20 "$dir/debootstrap.log" >&2; die "debootstrap failed; set DEBIAN_MIRROR"; }
   # Security and point-release suites come from the same place as this machine's own.
   if [ -n "$sources" ] && [ -z "${DEBIAN_MIRROR:-}" ]; then
@@ -98,8 +106,14 @@ import_base() {
     '/usr/share/locale/*' '/usr/share/lintian/*' >"$root/etc/dpkg/dpkg.cfg.d/slim"
   rm -rf "$root"/usr/share/{doc,man,info,locale,lintian}/* "$root"/var/cache/apt/*.bin \
     "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/var/log/*.log
-  tar -C "$root" -c . | docker --host "$host" import --change 'CMD ["bash"]' - "$base" >/dev/null
-  rm -rf "$root"
+  # Not `docker import`, which says of every image that it is this machine's architecture.
+  mkdir "$root.context"
+  tar -C "$root" -cf "$root.context/rootfs.tar" .
+  printf 'FROM scratch\nADD rootfs.tar /\nCMD ["bash"]\n' >"$root.context/Dockerfile"
+  # The old builder is in every client, BuildKit in none from 23 on.
+  DOCKER_BUILDKIT=0 docker --host "$host" build --quiet --platform "linux/$architecture" \
+    --tag "$name" "$root.context" >/dev/null
+  rm -rf "$root" "$root.context"
 }
 
 start() {
@@ -110,10 +124,22 @@ start() {
     return
   fi
   mkdir -p "$dir"
-  install_packages
+  install_packages dockerd docker.io debootstrap debootstrap
   start_engine
-  import_base
+  import_base "$(dpkg --print-architecture)" "$base"
   printf '%s\n' "$host"
+}
+
+# The kernel hands programs of that architecture to QEMU, in containers, too.
+arm64() {
+  if [ ! -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ]; then
+    install_packages update-binfmts binfmt-support qemu-aarch64-static qemu-user-static
+    mountpoint --quiet /proc/sys/fs/binfmt_misc ||
+      mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+    update-binfmts --enable
+  fi
+  # Another engine has a registry, whose base images have both architectures.
+  if ours_runs; then import_base arm64 "$base-arm64"; fi
 }
 
 stop() {
@@ -135,6 +161,7 @@ stop() {
 case $command in
   start) start ;;
   stop) stop ;;
+  arm64) arm64 ;;
   status) ours_runs && printf '%s\n' "$host" ;;
-  *) die "unknown command '$command'; say start, stop or status" ;;
+  *) die "unknown command '$command'; say start, stop, status or arm64" ;;
 esac

@@ -24,6 +24,7 @@ STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 OURS = "your-org/sqlmesh-plan-review"
 _USES = re.compile(r"^\s+(?:- )?uses: ([\w./-]+)@([0-9a-f]{40})", re.M)
 MACHINE = "ubuntu-24.04"
+MACHINE_ARM = "ubuntu-24.04-arm"
 # What GitHub takes and act 0.2.89 does not know, so that it refuses the whole workflow.
 NOT_KNOWN_YET = ("      deployment: false\n", "  queue: max\n")
 
@@ -97,6 +98,7 @@ class ActMachine:
         workflows: Directory of the workflows' files.
         volumes: More of what jobs see, in docker's words: `FROM:TO:ro`.
         environment: Variables of the job's machine.
+        arm: Image of a job's machine of that architecture, where a workflow has one.
     """
 
     program: Path
@@ -111,6 +113,7 @@ class ActMachine:
     workflows: Path = EXAMPLES
     volumes: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    arm: str | None = None
 
     def run(
         self,
@@ -160,7 +163,10 @@ class ActMachine:
             "--directory", place / "workspace", "--bind", "--no-skip-checkout", "--rm",
             "--pull=false", "--no-cache-server", "--container-daemon-socket", "-",
             "--action-cache-path", place / "home" / "actions",
-            "--platform", f"{MACHINE}={self.images.review}", "--actor", actor,
+            "--platform", f"{MACHINE}={self.images.review}",
+            *(("--platform", f"{MACHINE_ARM}={self.arm}") if self.arm else ()),
+            # One engine stands for those of all machines, and keeps one image of a name.
+            "--concurrent-jobs", "1", "--actor", actor,
             "--container-options", " ".join(self._volumes(place)),
             *(word for uses in self._actions(text, place) for word in ("--local-repository", uses)),
             *(word for name, value in self._variables(sha, run_id, actor).items()

@@ -1,7 +1,9 @@
-"""The whole release, run by act: both images into a registry on loopback, tried, and then the tag.
+"""The whole release, run by act: both images for both architectures into a registry on loopback, tried,
+and then the tag.
 
 GitHub's place has a recorder, which `gh` is; stand-ins build with the engine of these tests, whose
-kept stages they use, and attest nothing.
+kept stages they use, and attest nothing. The machine for arm64 is one whose docker asks for that; what
+it builds and tries is emulated.
 """
 
 from __future__ import annotations
@@ -19,16 +21,20 @@ import pytest
 
 from ci_bot import __version__
 from tests.act.machine import ActMachine, Images, WorkflowRun
+from tests.buildx import buildx
 from tests.checkout import GIT, Repository
+from tests.conftest import missing
 from tests.container.engine import LOCAL_BASE, Engine, build_secrets
 from tests.container.fixtures import ROOT
 from tests.container.registry import registry
 from tests.github_programs import RECORDER, install
+from tests.go_programs import GoProgramMissingError
 
 pytestmark = [pytest.mark.night, pytest.mark.slow]
 
 VERSION = "9.8.7"
-PLUGINS = Path("/usr/libexec/docker/cli-plugins")
+PLUGINS = "/usr/libexec/docker/cli-plugins"
+BASES = {"amd64": LOCAL_BASE, "arm64": f"{LOCAL_BASE}-arm64"}
 
 
 @dataclass
@@ -50,7 +56,7 @@ class Maintainers:
             sha=self.checkout.git("rev-parse", "HEAD"),
             run_id=1,
             variables={"CONTAINER_REGISTRY": self.registry},
-            timeout=1800,
+            timeout=3600,
         )
 
     def asked(self) -> list[tuple[list[str], Any]]:
@@ -88,9 +94,38 @@ def replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), "utf-8")
 
 
+@pytest.fixture(scope="session")
+def buildx_program() -> Path:
+    try:
+        return buildx(os.environ)
+    except GoProgramMissingError as absent:
+        missing(str(absent))
+
+
+@pytest.fixture
+def arm_machine(engine: Engine, review_image: str, tmp_path: Path) -> Iterator[str]:
+    """Image of a machine that builds, pulls and runs what machines of that architecture do."""
+    if not Path("/proc/sys/fs/binfmt_misc/qemu-aarch64").exists():
+        missing("nothing runs programs for arm64 here; `.ci/engine.sh arm64` lets the engine do it")
+    tag = "ci-bot:test-arm-machine"
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / "Dockerfile").write_text(
+        f"FROM {review_image}\nENV DOCKER_DEFAULT_PLATFORM=linux/arm64\n", encoding="utf-8"
+    )
+    engine.call("build", "--quiet", "--tag", tag, str(tmp_path / "arm"))
+    yield tag
+    engine.call("rmi", "--force", tag, check=False)
+
+
 @pytest.fixture
 def maintainers(
-    engine: Engine, image: str, review_image: str, act_program: Path, tmp_path: Path
+    engine: Engine,
+    image: str,
+    review_image: str,
+    arm_machine: str,
+    act_program: Path,
+    buildx_program: Path,
+    tmp_path: Path,
 ) -> Iterator[Maintainers]:
     # The engine mounts directories of this machine, so the job's scratch is one of them.
     scratch = tmp_path / "scratch"
@@ -98,17 +133,17 @@ def maintainers(
     build = tmp_path / "build"
     build.mkdir()
     secrets = build_secrets(os.environ, build)
-    base = [f"--build-arg=BASE_IMAGE={LOCAL_BASE}"] if engine.has_image(LOCAL_BASE) else []
-    options = ["--network=host", *base]
     for name, path in secrets.items():
         shutil.copy(path, build / name)
-        options.append(f"--secret=id={name},src=/build/{name}")
-    (build / "options").write_text("\n".join(options) + "\n", encoding="utf-8")
+    for architecture, base in BASES.items():
+        options = ["--network=host", *(f"--secret=id={name},src=/build/{name}" for name in secrets)]
+        if engine.has_image(base):
+            options.append(f"--build-arg=BASE_IMAGE={base}")
+        (build / f"options-{architecture}").write_text("\n".join(options) + "\n", encoding="utf-8")
     record = tmp_path / "record"
     record.touch()
     gh = install(RECORDER, tmp_path / "programs")
     checkout = prepared(tmp_path / "origin")
-    plugins = [f"{PLUGINS}:{PLUGINS}:ro"] if PLUGINS.is_dir() else []
     with registry(tmp_path) as address:
         machine = ActMachine(
             program=act_program,
@@ -123,7 +158,7 @@ def maintainers(
             workflows=ROOT / ".github" / "workflows",
             volumes=[
                 f"{engine.client}:/usr/local/bin/docker:ro",
-                *plugins,
+                f"{buildx_program}:{PLUGINS}/docker-buildx:ro",
                 f"{engine.host.removeprefix('unix://')}:/var/run/docker.sock",
                 f"{build}:/build:ro",
                 f"{gh}:/usr/local/bin/gh:ro",
@@ -134,6 +169,7 @@ def maintainers(
                 "GH_RECORD": "/record",
                 "GITHUB_REF": "refs/heads/main",
             },
+            arm=arm_machine,
         )
         yield Maintainers(machine, checkout, address, record)
     pulled = engine.call("images", "--no-trunc", "--quiet", f"{address}/octo/shop").stdout.split()
@@ -145,20 +181,26 @@ def test_release__publishes_tries_and_tags(maintainers: Maintainers, engine: Eng
     ran = maintainers.release()
 
     assert ran.exit_code == 0, ran.printed[-9000:]
+    published = ran.outputs("index")
     names = {
-        "action.yml": f"{maintainers.registry}/octo/shop@{ran.outputs('build')['digest']}",
-        "review/action.yml": f"{maintainers.registry}/octo/shop@{ran.outputs('build-review')['digest']}",
+        "action.yml": f"{maintainers.registry}/octo/shop@{published['full']}",
+        "review/action.yml": f"{maintainers.registry}/octo/shop@{published['review']}",
     }
     for name in names.values():
-        assert f"{name} is version {VERSION}, and runs" in ran.printed
-        labels = json.loads(
-            engine.call("image", "inspect", "--format", "{{json .Config.Labels}}", name).stdout
-        )
-        assert labels["org.opencontainers.image.version"] == f"v{VERSION}"
-        assert labels["org.opencontainers.image.revision"] == maintainers.checkout.git(
-            "rev-parse", "HEAD"
-        )
-        assert labels["org.opencontainers.image.source"] == "https://github.com/Octo/Shop"
+        for architecture, machine in (("amd64", "x86_64"), ("arm64", "aarch64")):
+            assert f"{name} is version {VERSION} for {machine}, and runs" in ran.printed
+            engine.call("pull", "--quiet", "--platform", f"linux/{architecture}", name)
+            inspected = engine.call("image", "inspect", name).stdout
+            (found,) = json.loads(inspected)
+            assert found["Architecture"] == architecture
+            labels = found["Config"]["Labels"]
+            assert labels["org.opencontainers.image.version"] == f"v{VERSION}"
+            assert labels["org.opencontainers.image.revision"] == maintainers.checkout.git(
+                "rev-parse", "HEAD"
+            )
+            assert labels["org.opencontainers.image.source"] == "https://github.com/Octo/Shop"
+            # Engines before Docker 29's image store keep one image under one digest.
+            engine.call("rmi", "--force", name)
     asked = maintainers.asked()
     parts = [words[1].removeprefix("repos/Octo/Shop/") for words, _ in asked]
     head = maintainers.checkout.git("rev-parse", "HEAD")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def tried(engine: Engine, image: str, version: str) -> subprocess.CompletedProce
 def test_image__is_what_it_says_and_runs(engine: Engine, image: str) -> None:
     done = tried(engine, image, __version__)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith(f"{image} is version {__version__}, and runs\n")
+    machine = platform.machine()
+    assert done.stdout.endswith(f"{image} is version {__version__} for {machine}, and runs\n")
 
 
 def test_review_image__is_what_it_says_and_runs(engine: Engine, review_image: str) -> None:

@@ -160,9 +160,11 @@ def test_lock__of_another_python_has_the_packages_that_decide_at_the_same_versio
     assert len(set(map(tuple, found.values()))) == 1, found
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize(("version", "name"), IMAGE_LOCKS.items())
-def test_lock__is_complete_for_its_python(version: str, name: str) -> None:
-    """Every package that a locked one asks for on that Python is locked, too, in a fitting version.
+def test_lock__is_complete_for_its_python(version: str, name: str, machine: str) -> None:
+    """Every package that a locked one asks for on that Python and machine is locked, too, in a fitting
+    version.
 
     By the metadata of the packages that are installed here; what another Python needs beside them
     is named.
@@ -173,7 +175,7 @@ def test_lock__is_complete_for_its_python(version: str, name: str) -> None:
         "python_full_version": f"{version}.0",
         "platform_system": "Linux",
         "sys_platform": "linux",
-        "platform_machine": "x86_64",
+        "platform_machine": machine,
         "platform_python_implementation": "CPython",
         "implementation_name": "cpython",
         "os_name": "posix",

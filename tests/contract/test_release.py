@@ -18,6 +18,7 @@ from tests.github_programs import RECORDER, install
 
 WORKFLOW = load(ROOT / ".github" / "workflows" / "release.yml")
 DIGEST = "sha256:" + "0a" * 32
+BUILDS = {"amd64": "ubuntu-24.04", "arm64": "ubuntu-24.04-arm"}
 
 
 def script() -> ModuleType:
@@ -166,7 +167,7 @@ def test_workflow__names_the_image_in_small_letters(checkout: Path) -> None:
 def test_workflow__stops_at_a_tag_that_exists_before_anything_is_built(checkout: Path) -> None:
     done = run_check(checkout, tag=True)
     assert (done.returncode, "The tag v1.2.3 exists already" in done.stdout) == (2, True)
-    assert WORKFLOW["jobs"]["image"]["needs"] == "check"
+    assert {WORKFLOW["jobs"][job]["needs"] for job in BUILDS} == {"check"}
 
 
 def test_workflow__from_a_branch_fails_instead_of_being_skipped(checkout: Path) -> None:
@@ -180,30 +181,44 @@ def test_workflow__stops_where_the_checkout_is_no_release(checkout: Path) -> Non
     assert not (checkout / "output").exists()
 
 
-def test_workflow__tries_the_pushed_image_without_a_login_before_it_tags() -> None:
-    tag = WORKFLOW["jobs"]["tag"]
-    scripts = [step["run"] for step in tag["steps"] if "run" in step]
-    tried = next(i for i, text in enumerate(scripts) if ".ci/try_image.sh" in text)
-    tagged = next(i for i, text in enumerate(scripts) if "refs/tags" in text)
-    assert tried < tagged
+def test_workflow__tries_the_pushed_images_without_a_login_before_it_tags() -> None:
+    tried, other = (dict(WORKFLOW["jobs"][f"try-{name}"]) for name in BUILDS)
+    # On a machine of each architecture, as it was built.
+    assert [job.pop("runs-on") for job in (tried, other)] == list(BUILDS.values())
+    assert tried.pop("name") != other.pop("name")
+    assert tried == other
+    script = tried["steps"][-1]["run"]
     for image in ("$IMAGE", "$REVIEW_IMAGE"):
-        assert f'.ci/try_image.sh "{image}" ' in scripts[tried]
-    assert not [step for step in tag["steps"] if "login" in step.get("uses", "")]
-    assert "packages" not in tag["permissions"]
+        assert f'.ci/try_image.sh "{image}" ' in script
+    assert not [step for step in tried["steps"] if "login" in step.get("uses", "")]
+    assert {"try-amd64", "try-arm64"} <= set(WORKFLOW["jobs"]["tag"]["needs"])
+    for job in ("try-amd64", "try-arm64", "tag"):
+        assert "packages" not in WORKFLOW["jobs"][job]["permissions"]
+
+
+def test_workflow__builds_for_each_architecture_alike_on_its_own_machine() -> None:
+    amd64, arm64 = (dict(WORKFLOW["jobs"][job]) for job in BUILDS)
+    assert [job.pop("runs-on") for job in (amd64, arm64)] == list(BUILDS.values())
+    assert amd64.pop("name") != arm64.pop("name")
+    assert amd64 == arm64
+    assert amd64["environment"] == "release"
+    assert set(BUILDS) <= set(WORKFLOW["jobs"]["publish"]["needs"])
 
 
 def test_workflow__builds_both_images_alike_with_where_they_come_from() -> None:
-    steps = WORKFLOW["jobs"]["image"]["steps"]
+    steps = WORKFLOW["jobs"]["amd64"]["steps"]
     full, review = (step["with"] for step in steps if "build-push" in step.get("uses", ""))
     labels = dict(line.split("=", 1) for line in full["labels"].splitlines())
     prefix = "org.opencontainers.image."
     assert set(labels) == {prefix + name for name in ("source", "version", "revision")}
     assert review.pop("target") == "review"
-    assert review.pop("tags") == full.pop("tags") + "-review"
     # The second one is made of the stages of the first.
     assert full.pop("no-cache") is True
     assert review == full
-    assert "compression=zstd" in full["outputs"]
+    outputs = full["outputs"].split(",")
+    # Nobody gets an image of one architecture by the name of the release.
+    assert {"compression=zstd", "push=true", "push-by-digest=true"} <= set(outputs)
+    assert "tags" not in full
 
 
 def test_workflow__tags_a_commit_with_both_actions_as_they_are_pinned(checkout: Path) -> None:
