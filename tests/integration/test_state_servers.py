@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +39,10 @@ OTHER = Holder(activity="apply", who="octo/shop#7, run 12")
 
 @pytest.fixture(scope="module")
 def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a MariaDB with an empty database, or of the MySQL that CI_BOT_TEST_MYSQL names."""
+    if given := os.environ.get("CI_BOT_TEST_MYSQL"):
+        yield given
+        return
     program = databases.installed("mariadbd")
     if program is None:
         missing("there is no mariadbd on this machine")
@@ -174,6 +179,7 @@ def test_leases__on_mariadb__of_many_takers_one_is_inside(maria: str) -> None:
 @pytest.mark.slow
 @pytest.mark.standin
 @pytest.mark.night
+@pytest.mark.own_jvm
 def test_life__with_state_on_mariadb(
     maria: str, github_standin: GitHubStandin, github_repo: Repo, tmp_path: Path, java: None
 ) -> None:

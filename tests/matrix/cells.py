@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from tests.databases import POSTGRES, postgres_programs, postgresql
 from tests.matrix.installed import python_with
 
 REPOSITORY = Path(__file__).parents[2]
@@ -19,7 +24,7 @@ CELL_SECONDS = 1_500
 VERSIONS = ("0.227.1", "0.228.1", "0.230.1", "0.233.0", "0.235.4", "0.236.4")
 OLDEST = VERSIONS[0]
 # One of each release line but the image's. Those from 4.0 on need a Java with all of its modules.
-PYSPARK_VERSIONS = ("3.4.4", "4.0.2", "4.1.4")
+PYSPARK_VERSIONS = ("3.4.4", "4.0.2", "4.1.4", "4.2.1", "4.3.0")
 
 _FOLDER = "tests/integration"
 _LIFE = "test_apply_and_cleanup.py::test_life__review_apply_review_cleanup_twice"
@@ -61,6 +66,57 @@ ACTIVITIES: Mapping[str, tuple[str, ...]] = {
     ),
     "cancel": ("test_cancel.py::test_cancel__during_an_sql_model",),
 }
+ON_POSTGRES: Mapping[str, tuple[str, ...]] = {
+    "review, apply, cleanup": ("test_postgres_state.py",),
+    "leases": ("test_lease.py", "test_lease_on_spark.py"),
+    "ledger": ("test_ledger_versions.py",),
+    "rights": ("test_grants.py",),
+    "TLS": ("test_state_tls.py",),
+    "pooler": ("test_state_servers.py::test_leases__behind_a_pooler__one_run_at_a_time",
+               "test_state_servers.py::test_review__behind_a_pooler__cannot_write"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a table has in its rows.
+
+    Attributes:
+        title: Of the column that names them.
+        versions: All of them.
+        activities: The columns, and the tests that hold each.
+        prepared: Gives the interpreter for a version, and the variables that its tests need.
+    """
+
+    title: str
+    versions: tuple[str, ...]
+    activities: Mapping[str, tuple[str, ...]]
+    prepared: Callable[[str], AbstractContextManager[tuple[Path, Mapping[str, str]]]]
+
+
+@contextmanager
+def _of_package(package: str, version: str) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    yield python_with(version, package), {}
+
+
+@contextmanager
+def _of_server(line: str) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    programs = postgres_programs(line, os.environ)
+    with (
+        tempfile.TemporaryDirectory(prefix="ci-bot-postgres-") as place,
+        postgresql(programs, Path(place) / "server") as url,
+    ):
+        yield (
+            Path(sys.executable),
+            {"CI_BOT_TEST_POSTGRES": url, "CI_BOT_TEST_POSTGRES_PROGRAMS": str(programs)},
+        )
+
+
+TABLES: Mapping[str, Rows] = {
+    "sqlmesh": Rows("SQLMesh", VERSIONS, ACTIVITIES, partial(_of_package, "sqlmesh")),
+    "pyspark": Rows("PySpark", PYSPARK_VERSIONS, ACTIVITIES, partial(_of_package, "pyspark")),
+    "postgres": Rows("PostgreSQL", tuple(POSTGRES), ON_POSTGRES, _of_server),
+}
 
 
 # How `pytest --verbose` ends its line of a test.
@@ -95,36 +151,38 @@ class Run:
         return all(cell.passed for cell in self.cells)
 
 
-def run(version: str, activities: Sequence[str], package: str = "sqlmesh") -> Run:
-    """Runs the tests of some activities with a version of a package, in a process of their own.
+def run(version: str, activities: Sequence[str], table: str = "sqlmesh") -> Run:
+    """Runs the tests of some activities with a version, in a process of their own.
 
     Args:
-        package: `sqlmesh` or `pyspark`.
+        table: A name of `TABLES`.
 
     Raises:
-        NotInstalledError: the version cannot be had.
+        JarMissingError, NotInstalledError: the version cannot be had.
         TimeoutExpired: they took more than `CELL_SECONDS` each.
     """
-    python = python_with(version, package)
-    tests = list(dict.fromkeys(test for name in activities for test in _tests(name)))
-    started = time.monotonic()
-    done = subprocess.run(
-        [python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short", *tests],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=CELL_SECONDS * len(activities),
-        check=False,
-    )
+    rows = TABLES[table]
+    of = {
+        name: [os.path.normpath(f"{_FOLDER}/{test}") for test in rows.activities[name]]
+        for name in activities
+    }
+    tests = list(dict.fromkeys(test for each in of.values() for test in each))
+    with rows.prepared(version) as (python, variables):
+        started = time.monotonic()
+        done = subprocess.run(
+            [python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short", *tests],
+            cwd=REPOSITORY,
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=CELL_SECONDS * len(activities),
+            check=False,
+        )
     # A test that passes and fails to clean up has two lines; the later one counts.
     ended = dict(_ENDED.findall(done.stdout))
-    cells = [Cell(version, name, _of(_tests(name), ended)) for name in activities]
+    cells = [Cell(version, name, _of(of[name], ended)) for name in activities]
     return Run(cells, time.monotonic() - started, done.stdout[-8_000:])
-
-
-def _tests(activity: str) -> list[str]:
-    return [os.path.normpath(f"{_FOLDER}/{name}") for name in ACTIVITIES[activity]]
 
 
 def _of(tests: Sequence[str], ended: Mapping[str, str]) -> dict[str, str]:

@@ -43,7 +43,11 @@ def hint(message: str, *projects: Path, **environ: str) -> str:
         ('server at "10.0.0.7", port 5432 failed: Connection timed out', "network, firewall, VPN"),
         ("IO Error: The file exists, but it is not a valid DuckDB database file!", "no DuckDB"),
         ("No module named 'pymssql'", "Add the driver of this database"),
-        ("SSL error: certificate verify failed", "Check the TLS settings"),
+        ("SSL error: certificate verify failed", "`sslmode` for PostgreSQL"),
+        ('no pg_hba.conf entry for host "db", user "bot", no encryption', "`PGSSLROOTCERT`"),
+        ('no pg_hba.conf entry for host "db", user "bot", SSL off', "`PGSSLROOTCERT`"),
+        ('no pg_hba.conf entry for host "db", user "bot", SSL encryption', "the user and the"),
+        ('no pg_hba.conf entry for host "db", user "bot", SSL on', "the user and the"),
         ("something else", "Check the gateway's `state_connection` and that its variables"),
     ],
 )

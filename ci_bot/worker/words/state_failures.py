@@ -15,7 +15,14 @@ _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 _OTHER_DUCKDB = re.compile(r"database file with version number \d+|storage version", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\bNone\b")
 # The first that matches says what to look at. Words of psycopg2, pymysql, pymssql and Python.
+_TLS = (
+    "Check the TLS settings in the gateway's `state_connection` (`sslmode` for PostgreSQL), and "
+    "the file of the authority that the variable `PGSSLROOTCERT` names, which the input "
+    "`worker-env` passes to the worker."
+)
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    # The account may be right: the server has no rule for it without TLS. "SSL off" before 14.
+    (re.compile(r"no pg_hba\.conf entry .*(?:no encryption|SSL off)", re.IGNORECASE), _TLS),
     (
         re.compile(
             r"password authentication failed|no password supplied|Access denied for user|"
@@ -56,10 +63,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"no module named|is not installed", re.IGNORECASE),
         "Add the driver of this database to the file that the input `requirements` names.",
     ),
-    (
-        re.compile(r"\bssl\b|certificate", re.IGNORECASE),
-        "Check the TLS settings in the gateway's `state_connection`.",
-    ),
+    (re.compile(r"\bssl\b|certificate", re.IGNORECASE), _TLS),
 )
 _ELSE = (
     "Check the gateway's `state_connection` and that its variables are passed to the worker with "
