@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.worker.process.java import java_environment
+from tests.networks import NetworkMachine
 
 START_SECONDS = 90.0
+LOOPBACK = NetworkMachine("127.0.0.1", ())
 
 HIVE_SITE = """\
 <configuration>
@@ -130,27 +132,34 @@ class Cluster:
 
 
 @contextmanager
-def spark_cluster(root: Path, *, cores: int = 2, memory: str = "1g") -> Iterator[Cluster]:
-    """A Spark standalone cluster on loopback: a master, and one worker with this much to give.
+def spark_cluster(
+    root: Path,
+    *,
+    cores: int = 2,
+    memory: str = "1g",
+    master_on: NetworkMachine = LOOPBACK,
+    worker_on: NetworkMachine = LOOPBACK,
+) -> Iterator[Cluster]:
+    """A Spark standalone cluster: a master, and one worker with this much to give.
 
     Raises:
         RuntimeError: it did not start in time.
     """
     root.mkdir(parents=True)
     port = free_port()
-    address = f"spark://127.0.0.1:{port}"
+    address = f"spark://{master_on.address}:{port}"
     master = (
         "org.apache.spark.deploy.master.Master",
-        *("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"),
+        *("--host", master_on.address, "--port", str(port), "--webui-port", "0"),
     )
     worker = (
         "org.apache.spark.deploy.worker.Worker",
-        *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+        *("--host", worker_on.address, "--port", "0", "--webui-port", "0"),
         *("--cores", str(cores), "--memory", memory, "--work-dir", str(root / "work"), address),
     )
     with (
-        _daemon(master, root / "master.log") as process,
-        _daemon(worker, root / "worker.log") as other,
+        _daemon(master, root / "master.log", master_on) as process,
+        _daemon(worker, root / "worker.log", worker_on) as other,
     ):
         log = root / "worker.log"
         wait_until(
@@ -162,20 +171,22 @@ def spark_cluster(root: Path, *, cores: int = 2, memory: str = "1g") -> Iterator
 
 
 @contextmanager
-def _daemon(arguments: tuple[str, ...], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _daemon(
+    arguments: tuple[str, ...], log: Path, machine: NetworkMachine
+) -> Iterator[subprocess.Popen[bytes]]:
     """One of Spark's own servers, with everything that it starts."""
     home = spark_home()
     environment = {
         **os.environ,
         **java_environment(os.environ, python=sys.executable),
         "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": machine.address,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *arguments],
+            [*machine.prefix, str(home / "bin" / "spark-class"), *arguments],
             cwd=log.parent,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from ci_bot.machine import of_this_process
+from tests.conftest import missing
 from tests.integration.test_review import REVENUE
+from tests.networks import NetworkMachine, NoNetworkError, network
 from tests.projects import Shop
 from tests.servers import Cluster, spark_cluster
-from tests.worker import client
+from tests.worker import Client, client
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
@@ -20,19 +26,49 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[Cl
         yield started
 
 
+EXECUTORS = (
+    'spark.cores.max: "2"',
+    "spark.executor.memory: 512m",
+    "spark.executor.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+)
+
+
 @pytest.mark.night
 def test_life__on_a_standalone_cluster(shop: Shop, cluster: Cluster) -> None:
-    settings = "\n        ".join(
-        [
-            f"spark.master: {cluster.address}",
-            'spark.cores.max: "2"',
-            "spark.executor.memory: 512m",
-            "spark.executor.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        ]
-    )
-    shop.edit("config.yaml", "spark.master: local[1]", settings)
+    live(shop, cluster, client(shop))
+
+
+@pytest.fixture
+def machines() -> Iterator[Sequence[NetworkMachine]]:
+    try:
+        with network("master", "worker", "runner") as made:
+            yield made
+    except NoNetworkError as error:
+        missing(str(error))
+
+
+@pytest.mark.night
+def test_life__across_networks__with_two_ports_open_on_the_runner(
+    shop: Shop, machines: Sequence[NetworkMachine], tmp_path: Path, java: None
+) -> None:
+    """As docs/where-spark-runs.md has it: executors call the driver back on fixed ports."""
+    master, worker, runner = machines
+    driver, blocks = 40_001, 40_002
+    runner.only_lets_in(driver, blocks)
+    shop.edit("config.yaml", "bindAddress: 127.0.0.1", "bindAddress: 0.0.0.0")
+    shop.edit("config.yaml", "driver.host: 127.0.0.1", f"driver.host: {runner.address}")
+    ports = (f'spark.driver.port: "{driver}"', f'spark.driver.blockManager.port: "{blocks}"')
+    python = runner.interpreter(sys.executable, tmp_path / "python")
+    there = replace(of_this_process(), python=python)
+    with spark_cluster(tmp_path / "cluster", master_on=master, worker_on=worker) as cluster:
+        live(shop, cluster, Client(shop.project, around=there), *ports)
+
+
+def live(shop: Shop, cluster: Cluster, worker: Client, *settings: str) -> None:
+    """Review, apply and cleanup of a pull request on the cluster."""
+    lines = [f"spark.master: {cluster.address}", *EXECUTORS, *settings]
+    shop.edit("config.yaml", "spark.master: local[1]", "\n        ".join(lines))
     shop.edit("models/revenue.sql", REVENUE, f"{REVENUE},\n  CAST(COUNT(*) AS BIGINT) AS spread")
-    worker = client(shop)
     report = worker.review("pr_61")
     assert report.failure is None
     assert report.identity is not None

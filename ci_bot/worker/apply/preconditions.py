@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
+from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.environment import Environment
 
 from ci_bot.contracts.base import Failure
@@ -65,16 +66,39 @@ def check_category(planned: Planned, names: Names) -> None:
 
 
 def check_work(context: Any, planned: Planned, names: Names) -> None:
-    """What the plan would write is inside the reviewed window, and outside of prod. Building the
-    stages changes the plan's snapshots, so what is computed from those comes first.
+    """What the plan would write is on Spark, inside the reviewed window, and outside of prod.
+    Building the stages changes the plan's snapshots, so what is computed from those comes first.
 
     Raises:
-        Refused: it is not.
+        BadInput: another engine would build some of it.
+        Refused: it lies elsewhere.
     """
+    check_engines(context, planned, names)
     check_window(planned, names)
     guard.check_prod_untouched(planned, planning.stages_of(context, planned), names)
     guard.check_own_place(context, planned)
     check_statements(context, planned, names)
+
+
+def check_engines(context: Any, planned: Planned, names: Names) -> None:
+    """Refuses models that belong to a gateway of another engine, where nobody could count, compare
+    or remove what was built."""
+    elsewhere = []
+    for info in planned.plan.environment.promoted_snapshots:
+        snapshot = planned.snapshots[info.snapshot_id]
+        gateway = snapshot.model_gateway
+        if gateway is None or snapshot.is_symbolic:
+            continue
+        engine = context.config.get_connection(gateway).type_
+        if engine != SparkConnectionConfig.model_fields["type_"].default:
+            elsewhere.append(f"{names.of(snapshot.name)} (gateway `{gateway}`, {engine})")
+    if elsewhere:
+        raise BadInput(
+            "Environments are built and removed on Spark only, and the plan has models of another "
+            f"engine: {', '.join(sorted(elsewhere))}. Nothing was built.",
+            hint="Change them in a pull request of their own, and apply that with `sqlmesh plan`.",
+            reason_code="not_spark",
+        )
 
 
 def check_window(planned: Planned, names: Names) -> None:
