@@ -1,4 +1,5 @@
-"""PySpark by `requirements`: the one package that is built from source, where its hash is known."""
+"""What `requirements` brings that has no wheel: PySpark, which is built from source where its hash is
+known, and a driver that the image has under another name."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,44 @@ def test_source__of_what_is_installed__is_not_built(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "building" not in done.stdout
+
+
+def asks_for_driver(index: Path, version: str = "") -> None:
+    """A wheel with an extra that asks for PostgreSQL's driver by the name of its source."""
+    index.mkdir(exist_ok=True)
+    information = "wants-1.0.dist-info"
+    with zipfile.ZipFile(index / "wants-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(
+            f"{information}/METADATA",
+            "Metadata-Version: 2.1\nName: wants\nVersion: 1.0\nProvides-Extra: postgres\n"
+            f"Requires-Dist: psycopg2{version}; extra == 'postgres'\n",
+        )
+        wheel.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{information}/RECORD", "")
+
+
+def test_driver__that_an_extra_asks_for__is_the_one_that_is_installed(tmp_path: Path) -> None:
+    asks_for_driver(tmp_path / "index")
+    (tmp_path / "requirements.txt").write_text("--no-index\n--find-links index\nwants[postgres]\n")
+
+    done = install(tmp_path, "")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    own = tmp_path / "target"
+    # No module of it hides the one that works.
+    assert not (own / "psycopg2").exists()
+    found = {
+        each.metadata["Name"]: each.version
+        for each in importlib.metadata.distributions(path=[str(own)])
+    }
+    assert found == {"wants": "1.0", "psycopg2": importlib.metadata.version("psycopg2-binary")}
+
+
+def test_driver__of_another_version__is_not_claimed_to_be_there(tmp_path: Path) -> None:
+    asks_for_driver(tmp_path / "index", "==2.8.0")
+    (tmp_path / "requirements.txt").write_text("--no-index\n--find-links index\nwants[postgres]\n")
+
+    done = install(tmp_path, "")
+
+    assert done.returncode != 0
+    assert "psycopg2==2.8.0" in done.stderr

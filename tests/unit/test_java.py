@@ -81,6 +81,7 @@ def found_java(version: int | None, *modules: str) -> java.Runtime:
         ((3, 5), 7, "Spark 3.5 runs on Java 8, 11 and 17, and this is Java 7 at /opt/j."),
         ((4, 0), 8, "Spark 4.0 runs on Java 17 and 21, and this is Java 8 at /opt/j."),
         ((4, 1), 11, "Spark 4.1 runs on Java 17 and 21, and this is Java 11 at /opt/j."),
+        ((4, 3), 11, "Spark 4.3 runs on Java 17 and 21, and this is Java 11 at /opt/j."),
         ((3, 5), 8, None),
         ((3, 4), 17, None),
         ((3, 5), 25, None),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-TRIED = ("3.4", "3.5", "4.0", "4.1")
-IN_WORDS = "3.4, 3.5, 4.0 and 4.1"
+TRIED = ("3.4", "3.5", "4.0", "4.1", "4.2", "4.3")
+IN_WORDS = "3.4, 3.5, 4.0, 4.1, 4.2 and 4.3"
 # What to do where the action's image for reviews, which has no Spark, is asked for more.
 WITH_SPARK = (
     "In that workflow name the action without `/review` in `uses:`; its image has Spark and Java."
@@ -40,6 +40,9 @@ SOURCES = {
     "4.1.2": "fa5d6159f700d0990a07f4f62df1b7449401dccee9cd7d5d6df8957530841602",
     "4.1.3": "b600238e771e45618a58beaf9d63cfd9aa06f61ce193244cedf890a04a4409f7",
     "4.1.4": "bcbd5e18690cf79d438e97210ad06fb8d451a251bb77becc2b0418868d2acd73",
+    "4.2.0": "5ad689d53570ee1674193fd4f9bda065f0db3be9363a27d2a3406cc457b70b61",
+    "4.2.1": "d79b7c8ee41e66a9202fe6f600ca90b931ca571ae9dbdf31c58d2672e5102da0",
+    "4.3.0": "e8c517948eff7088a7aa07449aa8eafa4a15a8d50319de2525a6fd26622476c6",
 }
 NEWEST = max(SOURCES, key=lambda version: tuple(map(int, version.split("."))))
 _PIN = re.compile(r"(?i)pyspark(?:\[[^\]]*\])?\s*={2,3}\s*(?P<version>\d+(?:\.\d+)+)(?=[;#\s]|$)")
