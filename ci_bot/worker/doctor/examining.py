@@ -28,6 +28,7 @@ from ci_bot.worker.doctor import (
     spark_files,
     spark_network,
     state_checks,
+    workflows,
 )
 from ci_bot.worker.doctor.spark_network import Network
 from ci_bot.worker.process import java
@@ -83,6 +84,7 @@ class _Doctor:
             self._check("directories", self._directories)
             self._check("suffix target", self._suffix_target)
             self._check("cicd_bot", self._bundled_bot)
+            self._check("workflows", self._workflows)
             self._check("connection", self._connection)
             try:
                 if self._check("state", self._state):
@@ -165,6 +167,11 @@ class _Doctor:
     def _bundled_bot(self) -> None:
         for line in bundled_bot.lines(self.context, self.place.projects[0]):
             self._add(line)
+
+    def _workflows(self) -> None:
+        found = workflows.check(self.place.repository)
+        if found is not None:
+            self._add(found)
 
     def _connection(self) -> None:
         self._add(validation.connection(self.context))
