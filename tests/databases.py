@@ -166,7 +166,7 @@ def mariadb(program: Path, root: Path) -> Iterator[str]:
     start.write_text(
         f"CREATE DATABASE {DATABASE};\n"
         f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';\n"
-        f"GRANT ALL ON *.* TO '{USER}'@'%';\n"
+        f"GRANT ALL ON *.* TO '{USER}'@'%' WITH GRANT OPTION;\n"
     )
     command = [
         str(program),

@@ -32,10 +32,17 @@ ROLES = ("sqlmesh_prod", "sqlmesh_review", "sqlmesh_apply")
 PASSWORD = "of-a-test"
 
 
+def script_of(test: str, page: str) -> str:
+    """The script that the page has for a test."""
+    mark = re.escape(f"<!-- run by tests/integration/{test} -->")
+    (sql,) = re.findall(rf"^{mark}\n```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return str(sql)
+
+
 def script(database: str) -> str:
     """The page's script, with accounts of this test's own: they are the server's, not a database's."""
     page = (REPOSITORY / "docs" / "state.md").read_text("utf-8")
-    (sql,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    sql = script_of("test_grants.py", page)
     sql = re.sub(r"PASSWORD '[\w-]+'", f"PASSWORD '{PASSWORD}'", sql)
     for role in ROLES:
         assert role in sql

@@ -139,16 +139,20 @@ def check_leases(first: Leases, second: Leases) -> None:
 # --- MariaDB --------------------------------------------------------------------------------------
 
 
-def on_maria(url: str) -> Leases:
+def mysql_connection(url: str) -> MySQLConnectionConfig:
+    """SQLMesh's configuration of a state in that database."""
     parts = urlsplit(url)
-    connection = MySQLConnectionConfig(
+    return MySQLConnectionConfig(
         host=parts.hostname,
         port=parts.port,
         user=parts.username,
         password=parts.password,
         database=parts.path.strip("/"),
     )
-    return Leases(connection.create_engine_adapter(concurrent_tasks=2), timing=FAST)
+
+
+def on_maria(url: str) -> Leases:
+    return Leases(mysql_connection(url).create_engine_adapter(concurrent_tasks=2), timing=FAST)
 
 
 def test_leases__on_mariadb__one_run_at_a_time(maria: str) -> None:
