@@ -440,8 +440,10 @@ def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
     context = click.get_current_context(silent=True)
     verbose = is_verbose(context)
     try:
+        from ci_bot.bot.allocator import keep_large_apart
         from ci_bot.machine import of_this_process
 
+        keep_large_apart()
         code = activity(replace(of_this_process(), verbose=verbose, color=color(context)))
     except (BotError, Cancelled) as error:
         code = _tell(error)
