@@ -85,13 +85,12 @@ def check_engines(context: Any, planned: Planned, names: Names) -> None:
     or remove what was built."""
     elsewhere = []
     for info in planned.plan.environment.promoted_snapshots:
-        snapshot = planned.snapshots[info.snapshot_id]
-        gateway = snapshot.model_gateway
-        if gateway is None or snapshot.is_symbolic:
+        if info.model_gateway is None or info.is_symbolic:
             continue
-        engine = context.config.get_connection(gateway).type_
-        if engine != SparkConnectionConfig.model_fields["type_"].default:
-            elsewhere.append(f"{names.of(snapshot.name)} (gateway `{gateway}`, {engine})")
+        connection = context.config.get_connection(info.model_gateway)
+        if not isinstance(connection, SparkConnectionConfig):
+            where = f"gateway `{info.model_gateway}`, {connection.type_}"
+            elsewhere.append(f"{names.of(info.name)} ({where})")
     if elsewhere:
         raise BadInput(
             "Environments are built and removed on Spark only, and the plan has models of another "

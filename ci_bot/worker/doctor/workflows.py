@@ -52,8 +52,8 @@ def _uses_this_action(workflow: Mapping[str, Any]) -> bool:
     steps = [
         step
         for job in (jobs.values() if isinstance(jobs, dict) else ())
-        if isinstance(job, dict)
-        for step in job.get("steps") or ()
+        if isinstance(job, dict) and isinstance(job.get("steps"), list)
+        for step in job["steps"]
         if isinstance(step, dict)
     ]
     return any(_USES.match(str(step.get("uses"))) for step in steps)
@@ -62,4 +62,4 @@ def _uses_this_action(workflow: Mapping[str, Any]) -> bool:
 def _events(workflow: Mapping[str, Any]) -> list[str]:
     """What `on:` names, in any of its three forms."""
     on = workflow.get("on")
-    return [on] if isinstance(on, str) else [str(event) for event in on or ()]
+    return [str(event) for event in on] if isinstance(on, list | dict) else [str(on)]

@@ -42,6 +42,10 @@ def test_check__reads_each_form_of_on(tmp_path: Path, on: str) -> None:
     # Another's, one that cannot be read, and a directory.
     write(tmp_path, "other.yml", "on: push\njobs: {build: {steps: [{uses: octo/other@v1}]}}\n")
     write(tmp_path, "broken.yml", "on: [push\n# octo/sqlmesh-plan-review@v1\n")
+    write(
+        tmp_path, "odd.yml", "on: 1\njobs: {build: {steps: 2}, other: [3], third: {steps: [4]}}\n"
+    )
+    write(tmp_path, "list.yml", "- push\n")
     (tmp_path / ".github" / "workflows" / "folder.yml").mkdir()
 
     found = check(tmp_path)
