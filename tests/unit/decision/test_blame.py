@@ -43,6 +43,11 @@ def test_blame__where_the_failing_file_was_touched__is_the_pull_request_s() -> N
     assert blame([A], [A], ["models/a.sql"]).new == (A,)
 
 
+def test_blame__where_the_message_does_not_name_the_touched_file__is_the_pull_request_s() -> None:
+    silent = failed("models/a.sql", "Expecting ).")
+    assert blame([silent], [silent], ["models/a.sql"]).new == (silent,)
+
+
 def test_blame__where_a_file_that_the_message_names_was_touched__is_the_pull_request_s() -> None:
     lacks = failed("models/s.sql", "{}: No such file: 'seeds/data/s.csv'")
     assert blame([lacks], [lacks], ["seeds/data/s.csv"]).new == (lacks,)
@@ -76,6 +81,9 @@ def test_blame__of_what_a_broken_configuration_has_hidden__is_the_base_s() -> No
     configuration = failed("config.yaml", "broken", stage="configuration", exit_code=2)
     assert blame([A], [configuration], ["config.yaml"]).old == (A,)
     assert blame([A], [configuration], ["config.yaml", "models/a.sql"]).new == (A,)
+    # Nothing hides a configuration's failure but another one of the same file's.
+    another = failed("other.yaml", "worse", stage="configuration", exit_code=2)
+    assert blame([another], [configuration], ["macros/m.py"]).new == (another,)
 
 
 def test_blame__of_a_pull_request_that_touches_documentation_only__is_never_its_own() -> None:
