@@ -6,9 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from .fixtures import act_program, action, engine, image, review_action, review_image
+from .fixtures import (
+    act_program,
+    action,
+    buildx_program,
+    engine,
+    image,
+    review_action,
+    review_image,
+)
 
-__all__ = ["act_program", "action", "engine", "image", "review_action", "review_image"]
+__all__ = [
+    "act_program",
+    "action",
+    "buildx_program",
+    "engine",
+    "image",
+    "review_action",
+    "review_image",
+]
 
 HERE = Path(__file__).resolve().parent
 

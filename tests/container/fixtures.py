@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.act import act
+from tests.buildx import buildx
 from tests.conftest import missing
 from tests.go_programs import GoProgramMissingError
 
@@ -56,8 +58,18 @@ def review_image(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def act_program() -> Path:
     """act, built once a machine."""
+    return go_program(act)
+
+
+@pytest.fixture(scope="session")
+def buildx_program() -> Path:
+    """buildx, built once a machine."""
+    return go_program(buildx)
+
+
+def go_program(build: Callable[[Mapping[str, str]], Path]) -> Path:
     try:
-        return act(os.environ)
+        return build(os.environ)
     except GoProgramMissingError as absent:
         missing(str(absent))
 

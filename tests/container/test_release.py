@@ -21,14 +21,12 @@ import pytest
 
 from ci_bot import __version__
 from tests.act.machine import ActMachine, Images, WorkflowRun
-from tests.buildx import buildx
 from tests.checkout import GIT, Repository
 from tests.conftest import missing
 from tests.container.engine import LOCAL_BASE, Engine, build_secrets
 from tests.container.fixtures import ROOT
 from tests.container.registry import registry
 from tests.github_programs import RECORDER, install
-from tests.go_programs import GoProgramMissingError
 
 pytestmark = [pytest.mark.night, pytest.mark.slow]
 
@@ -92,14 +90,6 @@ def replace(path: Path, old: str, new: str) -> None:
     text = path.read_text("utf-8")
     assert old in text, f"{path.name} has no {old!r}"
     path.write_text(text.replace(old, new, 1), "utf-8")
-
-
-@pytest.fixture(scope="session")
-def buildx_program() -> Path:
-    try:
-        return buildx(os.environ)
-    except GoProgramMissingError as absent:
-        missing(str(absent))
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pymysql  # type: ignore[import-untyped]
@@ -19,6 +18,7 @@ from tests.integration.test_postgres_state import DUCKDB
 from tests.integration.test_review import ADD_ORDERS
 from tests.integration.test_state_servers import (
     check_leases,
+    connect_mysql,
     duck_on,
     maria,
     mysql_connection,
@@ -38,22 +38,11 @@ PASSWORDS = {REVIEW: "change-me", APPLY: "change-me-too"}
 def server(maria: str) -> Iterator[str]:
     """A server without a state; what the page's script makes goes with the test."""
     yield maria
-    with closing(connect(maria)) as connection, connection.cursor() as cursor:
+    with closing(connect_mysql(maria)) as connection, connection.cursor() as cursor:
         for schema in ("sqlmesh", SCHEMA):
             cursor.execute(f"DROP DATABASE IF EXISTS {schema}")
         for user in PASSWORDS:
             cursor.execute(f"DROP USER IF EXISTS '{user}'@'%'")
-
-
-def connect(url: str) -> Any:
-    parts = urlsplit(url)
-    return pymysql.connect(
-        host=parts.hostname or "",
-        port=parts.port or 0,
-        user=parts.username,
-        password=parts.password or "",
-        autocommit=True,
-    )
 
 
 def as_user(url: str, user: str) -> str:
@@ -64,7 +53,7 @@ def as_user(url: str, user: str) -> str:
 
 def grant(url: str) -> None:
     page = (REPOSITORY / "docs" / "state.md").read_text("utf-8")
-    with closing(connect(url)) as connection, connection.cursor() as cursor:
+    with closing(connect_mysql(url)) as connection, connection.cursor() as cursor:
         for statement in script_of("test_grants_mysql.py", page).split(";"):
             lines = [line for line in statement.splitlines() if not line.startswith("--")]
             if any(lines):
@@ -72,7 +61,7 @@ def grant(url: str) -> None:
 
 
 def refused(url: str, user: str, *statements: str) -> None:
-    with closing(connect(as_user(url, user))) as connection, connection.cursor() as cursor:
+    with closing(connect_mysql(as_user(url, user))) as connection, connection.cursor() as cursor:
         for statement in statements:
             with pytest.raises(pymysql.err.OperationalError, match="denied"):
                 cursor.execute(statement)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg2
@@ -212,16 +214,21 @@ def test_life__with_state_on_mariadb(
     assert environments(maria) == {"prod", f"pr_{FIRST + 1}"}
 
 
-def environments(url: str) -> set[str]:
-    """What SQLMesh's state on this server records."""
+def connect_mysql(url: str) -> Any:
+    """A connection of its own to the server, in no database."""
     parts = urlsplit(url)
-    connection = pymysql.connect(
+    return pymysql.connect(
         host=parts.hostname or "",
         port=parts.port or 0,
         user=parts.username,
         password=parts.password or "",
+        autocommit=True,
     )
-    with connection, connection.cursor() as cursor:
+
+
+def environments(url: str) -> set[str]:
+    """What SQLMesh's state on this server records."""
+    with closing(connect_mysql(url)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT name FROM sqlmesh._environments")
         return {str(name) for (name,) in cursor.fetchall()}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from sqlmesh.core.config.connection import PostgresConnectionConfig
 
 from ci_bot.worker.records.leases import Leases
 from tests import databases
@@ -17,7 +17,7 @@ from tests.conftest import PROD_UNTIL, missing, run_python
 from tests.integration.test_postgres_state import DUCKDB, own_database
 from tests.integration.test_review import ADD_ORDERS
 from tests.integration.test_state_servers import check_leases, duck_on, state_on
-from tests.lease_process import FAST
+from tests.lease_process import FAST, connection
 from tests.projects import CONFIG, Shop, write_shop
 from tests.projects.duck import run_prod
 from tests.worker import client
@@ -35,14 +35,17 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def guarded(certificate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def guarded(certificate: Path) -> Iterator[str]:
     """The URL of a server that takes TLS alone, by the name in its certificate."""
     given = os.environ.get("CI_BOT_TEST_POSTGRES_PROGRAMS")
     programs = Path(given) if given else databases.installed_postgres()
     if programs is None:
         missing("there is no PostgreSQL of Debian's on this machine")
-    place = tmp_path_factory.mktemp("tls") / "server"
-    with databases.postgresql(programs, place, certificate) as url:
+    # Not below pytest's own directory, which each pytest that starts closes to other accounts.
+    with (
+        tempfile.TemporaryDirectory(prefix="ci-bot-tls-") as place,
+        databases.postgresql(programs, Path(place) / "server", certificate) as url,
+    ):
         yield url.replace("127.0.0.1", HOST)
 
 
@@ -103,18 +106,10 @@ def test_review__of_a_state_that_is_not_vouched_for_or_without_tls__says_where_t
 
 
 def test_leases__over_tls__one_run_at_a_time(state: str, trusted: None) -> None:
-    parts = urlsplit(state)
+    guarded = connection(state).copy(update={"sslmode": "verify-full"})
 
     def known() -> Leases:
-        connection = PostgresConnectionConfig(
-            host=HOST,
-            port=int(parts.port or 0),
-            user=str(parts.username),
-            password=str(parts.password),
-            database=parts.path.strip("/"),
-            sslmode="verify-full",
-        )
-        return Leases(connection.create_engine_adapter(concurrent_tasks=2), timing=FAST)
+        return Leases(guarded.create_engine_adapter(concurrent_tasks=2), timing=FAST)
 
     check_leases(known(), known())
 

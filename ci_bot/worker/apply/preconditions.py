@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
-from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.environment import Environment
 
 from ci_bot.contracts.base import Failure
@@ -13,6 +12,7 @@ from ci_bot.contracts.environment import EnvironmentName, normalised
 from ci_bot.errors import EXIT_REFUSED, BadInput, Refused
 from ci_bot.worker.plan import guard, planning
 from ci_bot.worker.plan.planning import Planned
+from ci_bot.worker.project.configuring import is_spark
 from ci_bot.worker.statements.plan_statements import check_statements
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, Catalog
@@ -87,10 +87,9 @@ def check_engines(context: Any, planned: Planned, names: Names) -> None:
     for info in planned.plan.environment.promoted_snapshots:
         if info.model_gateway is None or info.is_symbolic:
             continue
-        connection = context.config.get_connection(info.model_gateway)
-        if not isinstance(connection, SparkConnectionConfig):
-            where = f"gateway `{info.model_gateway}`, {connection.type_}"
-            elsewhere.append(f"{names.of(info.name)} ({where})")
+        if not is_spark(context, info.model_gateway):
+            engine = context.config.get_connection(info.model_gateway).type_
+            elsewhere.append(f"{names.of(info.name)} (gateway `{info.model_gateway}`, {engine})")
     if elsewhere:
         raise BadInput(
             "Environments are built and removed on Spark only, and the plan has models of another "

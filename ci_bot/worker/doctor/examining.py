@@ -34,7 +34,7 @@ from ci_bot.worker.doctor.spark_network import Network
 from ci_bot.worker.process import java
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import checks, opening, validation
-from ci_bot.worker.project.configuring import configure, new_context
+from ci_bot.worker.project.configuring import configure, is_spark, new_context
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.project.opening import StateFacts, versions_of
@@ -94,7 +94,7 @@ class _Doctor:
             finally:
                 if self.state is not None:
                     self.state.close()
-        spark_next = configured and validation.is_spark(self.context)
+        spark_next = configured and is_spark(self.context, self.context.gateway)
         if spark_next:
             # A session would wait a minute for a master that is not there.
             spark_next = self._check("where Spark runs", self._where_spark_runs)

@@ -185,16 +185,21 @@ def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
         raise bad_configuration(error, place) from error
 
 
+def is_spark(context: Context, gateway: str | None) -> bool:
+    """Whether a gateway's engine is Spark; None is the project's default."""
+    return isinstance(context.config.get_connection(gateway), SparkConnectionConfig)
+
+
 def require_spark(context: Context) -> None:
     """What is built or removed here is on Spark.
 
     Raises:
         BadInput: the gateway's engine is another one.
     """
-    connection = context.config.get_connection(context.gateway)
-    if not isinstance(connection, SparkConnectionConfig):
+    if not is_spark(context, context.gateway):
+        engine = context.config.get_connection(context.gateway).type_
         raise BadInput(
-            f"The engine of the gateway `{context.selected_gateway}` is {connection.type_}, and "
+            f"The engine of the gateway `{context.selected_gateway}` is {engine}, and "
             "environments are built and removed on Spark only.",
             hint="`gateway` may be one whose connection has `type: spark`.",
             reason_code="not_spark",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlmesh.core.config import DuckDBConnectionConfig, EnvironmentSuffixTarget
-from sqlmesh.core.config.connection import SparkConnectionConfig
 
 from ci_bot.contracts.base import Versions
 from ci_bot.contracts.documents.plan import (
@@ -23,6 +22,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.contracts.versions.pyspark import IN_WORDS, was_tried
 from ci_bot.worker import compat
+from ci_bot.worker.project.configuring import is_spark
 from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.project.opening import OpenProject, StateFacts
 
@@ -100,15 +100,10 @@ def suffix_target(context: Any) -> ProjectCheck | None:
     )
 
 
-def is_spark(context: Any) -> bool:
-    """Whether the selected gateway's engine is Spark."""
-    return isinstance(context.config.get_connection(context.gateway), SparkConnectionConfig)
-
-
 def connection(context: Any) -> ProjectCheck:
     """The warehouse's engine, as configured. Nobody is asked."""
     engine = context.config.get_connection(context.gateway).type_
-    if is_spark(context):
+    if is_spark(context, context.gateway):
         catalog = compat.default_catalog(context)
         message = f"{engine}, default catalog {catalog}"
         return ProjectCheck(name="connection", status="ok", message=message)

@@ -14,12 +14,12 @@ from ci_bot.errors import BadInput, BotError, Refused
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 _OTHER_DUCKDB = re.compile(r"database file with version number \d+|storage version", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\bNone\b")
-# The first that matches says what to look at. Words of psycopg2, pymysql, pymssql and Python.
 _TLS = (
     "Check the TLS settings in the gateway's `state_connection` (`sslmode` for PostgreSQL), and "
     "the file of the authority that the variable `PGSSLROOTCERT` names, which the input "
     "`worker-env` passes to the worker."
 )
+# The first that matches says what to look at. Words of psycopg2, pymysql, pymssql and Python.
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     # The account may be right: the server has no rule for it without TLS. "SSL off" before 14.
     (re.compile(r"no pg_hba\.conf entry .*(?:no encryption|SSL off)", re.IGNORECASE), _TLS),
