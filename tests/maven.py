@@ -37,10 +37,11 @@ class Artifact:
     name: str
     version: str
     sha256: str
+    classifier: str = ""
 
     @property
     def file(self) -> str:
-        return f"{self.name}-{self.version}.jar"
+        return "-".join(filter(None, (self.name, self.version, self.classifier))) + ".jar"
 
     @property
     def path(self) -> str:
@@ -78,6 +79,28 @@ DELTA_STORAGE = Artifact(
     "delta-storage",
     "3.3.2",
     "c096975a2ca97ccc9b4005aa5cce16c9ac3903139d340da6665b66ace67d7c36",
+)
+
+# The file systems of clouds for the Hadoop in PySpark 3.5, which is 3.3.4.
+HADOOP_AWS = Artifact(
+    "org.apache.hadoop",
+    "hadoop-aws",
+    "3.3.4",
+    "53f9ae03c681a30a50aa17524bd9790ab596b28481858e54efd989a826ed3a4a",
+)
+# The one that hadoop-aws was built with; 281 MB.
+AWS_SDK = Artifact(
+    "com.amazonaws",
+    "aws-java-sdk-bundle",
+    "1.12.262",
+    "873fe7cf495126619997bec21c44de5d992544aea7e632fdc77adb1a0915bae5",
+)
+GCS_CONNECTOR = Artifact(
+    "com.google.cloud.bigdataoss",
+    "gcs-connector",
+    "hadoop3-2.2.26",
+    "cbaa2773283c2237f933f48deb77a6f912619e367b26efe186aee74f4b35d89c",
+    classifier="shaded",
 )
 
 
@@ -141,6 +164,8 @@ def _copy_with_mvn(artifact: Artifact, target: Path, env: Mapping[str, str]) -> 
     if mvn is None:
         raise JarMissingError("mvn: not on the path")
     coordinates = f"{artifact.group}:{artifact.name}:{artifact.version}"
+    if artifact.classifier:
+        coordinates += f":jar:{artifact.classifier}"
     command = [
         *(mvn, "--batch-mode", "--quiet", _COPY),
         *(f"-Dartifact={coordinates}", f"-DoutputDirectory={target.parent}"),

@@ -66,20 +66,23 @@ class Engine:
         image: str,
         *command: str,
         options: Sequence[str] = (),
+        network: str = "host",
         check: bool = True,
         timeout: float = 120,
     ) -> subprocess.CompletedProcess[str]:
         """Run a container to its end; it is removed afterwards."""
         return self.call(
-            "run", "--rm", "--network", "host", *options, image, *command,
+            "run", "--rm", "--network", network, *options, image, *command,
             check=check, timeout=timeout,
         )  # fmt: skip
 
     @contextmanager
-    def started(self, image: str, *command: str, options: Sequence[str] = ()) -> Iterator[str]:
+    def started(
+        self, image: str, *command: str, options: Sequence[str] = (), network: str = "host"
+    ) -> Iterator[str]:
         """A container in the background; its id. Killed and removed at the end of the block."""
         identity = self.call(
-            "run", "--detach", "--network", "host", *options, image, *command
+            "run", "--detach", "--network", network, *options, image, *command
         ).stdout.strip()
         try:
             yield identity

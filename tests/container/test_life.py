@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,12 +38,13 @@ class ImageRunner(Runner):
 
     def __init__(
         self, engine: Engine, image: str, warehouse: Path, *, api_url: str, repository: str,
-        token: str, home: Path,
+        token: str, home: Path, network: str = "host",
     ) -> None:  # fmt: skip
         super().__init__(api_url=api_url, repository=repository, token=token, home=home)
         self._engine = engine
         self._image = image
         self._warehouse = warehouse
+        self._network = network
         self._variables = {"GITHUB_API_URL": api_url, "GITHUB_REPOSITORY": repository}
         self._place = home
         self._number = 0
@@ -65,6 +65,7 @@ class ImageRunner(Runner):
             self._image,
             "run",
             options=self._docker(job, workspace, home),
+            network=self._network,
             check=False,
             timeout=timeout,
         )
@@ -135,22 +136,39 @@ def add_days(shop: Shop) -> None:
 @pytest.fixture
 def scene(
     github_standin: GitHubStandin, built_shop: Shop, tmp_path: Path, engine: Engine, image: str
-) -> Iterator[Scene]:
+) -> Scene:
+    return scene_in_image(github_standin, built_shop, tmp_path, engine, image)
+
+
+def scene_in_image(
+    standin: GitHubStandin,
+    shop: Shop,
+    home: Path,
+    engine: Engine,
+    image: str,
+    network: str = "host",
+) -> Scene:
     """The end-to-end scene with the image in place of a bare process."""
-    found = Scene(github_standin, built_shop, tmp_path)
+    found = Scene(standin, shop, home)
     found.runner = ImageRunner(
         engine,
         image,
-        built_shop.root,
-        api_url=github_standin.url,
+        shop.root,
+        api_url=standin.url,
         repository=found.repo.full_name,
         token=found.token,
-        home=tmp_path,
+        home=home,
+        network=network,
     )
-    yield found
+    return found
 
 
 def test_life_in_the_image__opened_applied_merged(scene: Scene) -> None:
+    live_in_image(scene)
+
+
+def live_in_image(scene: Scene) -> None:
+    """A pull request is opened, applied and merged."""
     change = scene.open("in-the-image", add_days, number=21)
 
     opened = change.review("opened")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.machine import of_this_process
 from tests.conftest import missing
 from tests.integration.test_review import REVENUE
@@ -35,7 +36,7 @@ EXECUTORS = (
 
 @pytest.mark.night
 def test_life__on_a_standalone_cluster(shop: Shop, cluster: Cluster) -> None:
-    live(shop, cluster, client(shop))
+    live_on(cluster, shop, client(shop))
 
 
 @pytest.fixture
@@ -61,18 +62,24 @@ def test_life__across_networks__with_two_ports_open_on_the_runner(
     python = runner.interpreter(sys.executable, tmp_path / "python")
     there = replace(of_this_process(), python=python)
     with spark_cluster(tmp_path / "cluster", master_on=master, worker_on=worker) as cluster:
-        live(shop, cluster, Client(shop.project, around=there), *ports)
+        live_on(cluster, shop, Client(shop.project, around=there), *ports)
 
 
-def live(shop: Shop, cluster: Cluster, worker: Client, *settings: str) -> None:
-    """Review, apply and cleanup of a pull request on the cluster."""
+def live_on(cluster: Cluster, shop: Shop, worker: Client, *settings: str) -> None:
+    """A pull request's life on the cluster."""
     lines = [f"spark.master: {cluster.address}", *EXECUTORS, *settings]
     shop.edit("config.yaml", "spark.master: local[1]", "\n        ".join(lines))
+    live(shop, worker)
+    assert list(cluster.work.glob("app-*/*")), "nothing ran on the cluster"
+
+
+def live(shop: Shop, worker: Client, **cleanup: object) -> CleanupDocument:
+    """Review, apply and cleanup of a pull request; what the cleanup said, which was asked so."""
     shop.edit("models/revenue.sql", REVENUE, f"{REVENUE},\n  CAST(COUNT(*) AS BIGINT) AS spread")
     report = worker.review("pr_61")
     assert report.failure is None
     assert report.identity is not None
-    assert "spark" not in worker.heard.phases, "a review does not wait for a cluster"
+    assert "spark" not in worker.heard.phases, "a review does not wait for Spark"
 
     applied = worker.apply("pr_61", plan_id=report.plan_id, window=report.identity.window)
 
@@ -85,10 +92,9 @@ def live(shop: Shop, cluster: Cluster, worker: Client, *settings: str) -> None:
     assert all(view.resolves for view in applied.views)
     diffs = {diff.model: diff for diff in applied.table_diff}
     assert (diffs["shop.revenue"].compared, diffs["shop.revenue"].matched) == (True, 3)
-    executors = list(cluster.work.glob("app-*/*"))
-    assert executors, "nothing ran on the cluster"
 
-    removed = worker.cleanup("pr_61")
+    removed = worker.cleanup("pr_61", **cleanup)
 
     assert removed.result == "removed"
     assert removed.schemas_dropped == ["shop__pr_61"]
+    return removed
