@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,7 @@ def test_spark_that_does_not_start__is_told_with_its_java(tmp_path: Path) -> Non
     failure = spark_not_started(
         RuntimeError("Java gateway process exited before sending its port number."),
         {"JAVA_HOME": str(home)},
+        nameless=lambda _: None,
     )
     assert failure.message == (
         f"Spark does not start on Java 25 at {home}: Java gateway process exited before sending "
@@ -136,6 +138,28 @@ def test_spark_that_does_not_start__is_told_with_its_java(tmp_path: Path) -> Non
     )
     assert (failure.hint or "").startswith("Spark 3.5 runs on Java 8, 11 and 17 (JAVA_HOME")
     assert (failure.exit_code, failure.reason_code) == (2, "spark_not_started")
+
+
+def test_spark_that_does_not_start__where_the_machines_name_has_no_address__says_so() -> None:
+    """Java's own word is in its stack: PySpark says only that the process ended."""
+    failure = spark_not_started(
+        RuntimeError("Java gateway process exited before sending its port number."),
+        {},
+        nameless=lambda _: "2175d15c98ad",
+    )
+    assert failure.message.endswith("this machine's own name, `2175d15c98ad`, has no address.")
+    assert "/etc/hosts" in (failure.hint or "")
+    assert "SPARK_LOCAL_IP" in (failure.hint or "")
+    assert failure.reason_code == "spark_not_started"
+
+
+def test_name_without_address__asks_as_spark_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
+    assert java.name_without_address({}) is None
+    # RFC 2606 keeps this domain for names that never exist.
+    monkeypatch.setattr(socket, "gethostname", lambda: "runner.invalid")
+    assert java.name_without_address({}) == "runner.invalid"
+    assert java.name_without_address({"SPARK_LOCAL_IP": "192.0.2.7"}) is None
 
 
 def test_private_place__comes_before_the_projects_own_options(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,23 @@ def in_a_private_place(
     ours = " ".join(f'"-D{name}={value}"' for name, value in options.items())
     own = environ.get("SPARK_SUBMIT_OPTS", "")
     return {"SPARK_SUBMIT_OPTS": f"{ours} {own}".strip()}
+
+
+def name_without_address(environ: Mapping[str, str]) -> str | None:
+    """This machine's own name where nobody knows its address, and Spark would ask for it.
+
+    An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
+    one without; a machine that was renamed by hand is another case.
+    """
+    # Utils.findLocalInetAddress of Spark asks for the name where this is not set.
+    if environ.get("SPARK_LOCAL_IP"):
+        return None
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return name
+    return None
 
 
 def _wheel_java_home() -> str | None:

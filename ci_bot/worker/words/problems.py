@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,14 +140,29 @@ def _says_that_java_is_gone(error: BaseException) -> bool:
     return False
 
 
-def spark_not_started(error: BaseException, environ: Mapping[str, str]) -> BadInput:
+def spark_not_started(
+    error: BaseException,
+    environ: Mapping[str, str],
+    *,
+    nameless: Callable[[Mapping[str, str]], str | None] = java.name_without_address,
+) -> BadInput:
     """The failure where a Spark session could not be made: Java, a jar, or the configuration.
 
     Args:
         environ: Where Spark looked for Java.
+        nameless: This machine's name, where nobody knows the address that Spark asks for.
     """
     found, spark = java.runtime(environ), java.spark_version()
     where = "" if found is None else f" on {found}"
+    name = nameless(environ)
+    if name is not None:
+        return BadInput(
+            f"Spark does not start{where}: this machine's own name, `{name}`, has no address.",
+            hint="Write the name into the machine's /etc/hosts, as a container engine does on its "
+            "own networks, or set SPARK_LOCAL_IP to an address of the machine, and pass that with "
+            "the input `worker-env`.",
+            reason_code="spark_not_started",
+        )
     return BadInput(
         f"Spark does not start{where}: {headline(root_cause(error))}",
         hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
