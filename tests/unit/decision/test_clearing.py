@@ -197,6 +197,13 @@ def test_clear__no_other_rule_and_nothing_that_blocks(risk: Risk) -> None:
     assert verdict.decision == ("no_go" if risk.severity == "blocker" else "review")
 
 
+def test_clear__nothing_that_asks_for_no_review() -> None:
+    """What is lighter than high decides nothing, so there is nothing to clear."""
+    light = make_risk(REBUILD, model="shop.orders", severity="medium")
+    _, verdict = after(reviewed(light, readers=0), diff())
+    assert (verdict.cleared, verdict.standing) == ([], [])
+
+
 def test_clear__not_where_code_of_the_pull_request_ran_beside_the_comparison() -> None:
     own_code = make_risk("R12-code-on-load", severity="high")
     rebuild = make_risk(REBUILD, model="shop.orders", severity="high")

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.decision import Limits
 from ci_bot.bot.decision.judged import judged_work
-from ci_bot.contracts.documents.plan import Backfill, Cost, Lineage, ModelRange, ProdPlan
+from ci_bot.contracts.documents.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
 from tests.unit.decision.facts import (
     built,
     changed,
@@ -385,3 +385,16 @@ def test_metadata__that_makes_prod_build_more_is_told(
     if expected:
         told = only(judgement, "R06-metadata-backfill").evidence
         assert "prod builds 365 intervals since 2024-01-01 after the merge" in told
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed(change="metadata", category="metadata", from_base=True),
+        changed(change="direct", category="non_breaking"),
+    ],
+)
+def test_metadata__of_the_base_and_changes_of_code_are_told_elsewhere(change: Change) -> None:
+    judgement = judged(changes=[change], prod_plan=full(built(intervals=365)))
+
+    assert "R06-metadata-backfill" not in weights(judgement)

@@ -351,6 +351,23 @@ def test_r05__is_told_once_when_the_rules_saw_it() -> None:
     )
 
 
+def test_r05__another_failure_is_no_refusal() -> None:
+    assert "R05-forward-only-destructive" not in weights(judged(failure=failed("boom")))
+
+
+def test_r05__what_other_rules_saw_of_the_model_hides_nothing() -> None:
+    plan = ProdPlan(
+        changes=1, backfill=[], would_fail=False, forward_only_schema_changes=["stg.orders"]
+    )
+    other = found("filter-changed", "high", model="stg.orders")
+    nameless = found("forward-only-destructive", "blocker")
+
+    assert "R05-forward-only-schema" in weights(judged(prod_plan=plan, findings=[other]))
+    message = "Plan requires a destructive change to a forward-only model."
+    told = weights(judged(failure=failed(message), findings=[nameless]))
+    assert "R05-forward-only-destructive" in told
+
+
 def test_r05__a_merge_that_alters_a_table_in_place() -> None:
     plan = ProdPlan(
         changes=1, backfill=[], would_fail=False, forward_only_schema_changes=["stg.orders"]
@@ -717,6 +734,8 @@ def test_r12__own_files_seeds_and_followers_are_no_shared_change(parts: dict[str
         (changed(category="non_breaking"), {"additive-change": "low"}),
         (changed(change="metadata", category="metadata"), {"metadata-only": "info"}),
         (changed(change="added", category="breaking"), {}),
+        (changed(category="non_breaking", from_base=True), {"base-drift": "info"}),
+        (changed(category="forward_only", from_base=True), {"base-drift": "info"}),
     ],
 )
 def test_matrix(change: object, expected: dict[str, str]) -> None:
