@@ -7,8 +7,8 @@ One edited model is read by nearly half of the others, directly or not, the othe
 CLI is timed with a cold cache and with a warm one; a review keeps none, and is timed once more with
 what a run on the default branch has noted of the files (`cache: base`). Prints medians of wall
 seconds and of processor seconds, which a busy machine changes less, their ratios, the most memory
-that a process of ours held, and the phases of the last review. With more than 1,000 models the CLI
-runs only where RUNS is given.
+that a process of ours held, on a laptop and as an action on GitHub's stand-in, and the phases of the
+last review. With more than 1,000 models the CLI runs only where RUNS is given.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,9 @@ from ci_bot.worker import compat
 from ci_bot.worker.project.baseline import promote_as_prod
 from tests.benchmarks.bench_large import write_models
 from tests.benchmarks.bench_life import ROOT, ours, theirs
+from tests.e2e.scene import Scene
+from tests.github_standin.parts import default_root, locate
+from tests.github_standin.standin import GitHubStandin
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.security.forked import forked
@@ -56,15 +60,19 @@ class Run:
 
 
 def with_prod(home: Path, models: int) -> Shop:
-    """The project with prod in its state, then edited in two places."""
+    """The project with prod in its state."""
     shop = write_duck_shop(home)
     write_models(shop, models)
     forked(lambda: _promote(shop), home)
+    return shop
+
+
+def edit(shop: Shop) -> None:
+    """Two models compute one column otherwise: one is read by many, the other by none."""
     files = sorted((shop.project / "models").glob("layer_*/m*.sql"))
     for path in (files[len(files) // 3], files[-1]):
         name = str(path.relative_to(shop.project))
         shop.edit(name, _CAST, _CAST.replace("customer_id", "customer_id + 1"))
-    return shop
 
 
 def _promote(shop: Shop) -> None:
@@ -117,6 +125,28 @@ def _peak_mb(pid: int) -> float:
     return float(lines["VmHWM"].split()[0]) / 1024 if "VmHWM" in lines else 0.0
 
 
+def as_action(shop: Shop, home: Path) -> float:
+    """The most memory in MB that the bot holds where GitHub asks for the review of the edits."""
+    given = os.environ.get("CI_BOT_TEST_PARTS")
+    parts = locate(Path(given) if given else default_root(Path.home()))
+    most = 0.0
+
+    def watch(pid: int) -> None:
+        nonlocal most
+        with suppress(OSError):
+            while now := _peak_mb(pid):
+                most = max(most, now)
+                time.sleep(_POLL_SECONDS)
+
+    (home / "github").mkdir(parents=True)
+    with GitHubStandin(parts, home / "github") as standin:
+        change = Scene(standin, shop, home).open("edits", edit)
+        outcome = change.review(keep=False, meanwhile=watch)
+    if "report-path" not in outcome.outputs:
+        raise RuntimeError(f"the action failed:\n{outcome.stdout[-4_000:]}")
+    return most
+
+
 def medians(runs: list[Run]) -> tuple[float, float]:
     wall = statistics.median(run.wall for run in runs)
     return wall, statistics.median(run.processor for run in runs)
@@ -126,6 +156,8 @@ def main(models: int, runs: int, *, beside: bool) -> None:
     home = Path(tempfile.mkdtemp(prefix="ci-bot-estate-"))
     try:
         shop, out = with_prod(home, models), home / "out"
+        action_mb = as_action(shop, home / "action")
+        edit(shop)
         forked(lambda: _note(shop), home)
         explain = theirs("plan", "pr_1", "--explain", "--no-prompts", "--skip-tests")
         review = ours("review", "--environment", "pr_1", "--output", str(out))
@@ -154,7 +186,8 @@ def main(models: int, runs: int, *, beside: bool) -> None:
                     f"{processor / their_processor:.2f} of its processor time"
                 )
         print(
-            f"memory: the bot {max(run.first_mb for run in mine):.0f} MB, "
+            f"memory: the bot {max(run.first_mb for run in mine):.0f} MB on a laptop, "
+            f"{action_mb:.0f} MB as an action, "
             f"the worker {max(run.most_mb for run in mine):.0f} MB"
         )
         phases = json.loads((out / "report.json").read_text("utf-8"))["timings"]
