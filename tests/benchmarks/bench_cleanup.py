@@ -19,10 +19,10 @@ from tests.benchmarks.bench_life import (
     FAST_JAVA,
     PROD_UNTIL,
     ROOT,
+    Peer,
     change,
     our_apply,
     ours,
-    their_plan,
     theirs,
 )
 from tests.benchmarks.taking import Taken, say, taken
@@ -44,7 +44,7 @@ def main(pairs: int) -> None:
         )
         change(shop, 20)
         our_apply(shop, 0)
-        their_plan(shop, 0)
+        Peer(shop, "pr_2", 1, {}).plan(0)
         shutil.copytree(home, kept)
         both: dict[str, list[Taken]] = {"ours": [], "theirs": []}
         for number in range(pairs):
