@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import duckdb
@@ -93,6 +94,27 @@ def test_scan_packages_once__waits_until_a_model_imports_something(tmp_path: Pat
         shop.write("models/two.sql", "MODEL (name shop.two, kind FULL);\n\nSELECT @one() AS n")
     assert scanned == [False, True]
     assert found == [{}, {"duckdb": duckdb.__version__}]
+
+
+def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
+    shop = write_shop(tmp_path / "spark")
+    other = write_shop(tmp_path / "other")
+    other.edit("config.yaml", "type: spark", "type: snowflake")
+
+    def read(project: Path) -> str:
+        compat.find_engines_unimported()
+        for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
+            del sys.modules[name]
+        try:
+            compat.read_configs([project])
+        except ConfigError as error:
+            return str(error)
+        return "imported" if "pyspark" in sys.modules else "found"
+
+    assert forked(lambda: read(shop.project), tmp_path) == "found"
+    assert "Failed to import the 'snowflake' engine" in forked(
+        lambda: read(other.project), tmp_path
+    )
 
 
 def test_duckdb_state__opened_read_only_refuses_writes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ci_bot.worker.compat.base_cache.noting import Noted, known_files_of, noted
 from ci_bot.worker.compat.configuration import (
     analytics_off,
     default_catalog,
+    find_engines_unimported,
     known_bot_settings,
     merge_nothing_from_state,
     needs_format,
@@ -126,6 +127,7 @@ __all__ = [
     "executed_text",
     "executor_count",
     "expand_selection",
+    "find_engines_unimported",
     "first_restatements",
     "forget_cached_snapshots",
     "forget_snapshots",

@@ -53,6 +53,7 @@ def configure(
             )
     compat.analytics_off()
     compat.scan_packages_once()
+    compat.find_engines_unimported()
     set_console(NoopConsole())
     starts: list[float] = []
 
