@@ -96,6 +96,28 @@ def test_scan_packages_once__waits_until_a_model_imports_something(tmp_path: Pat
     assert found == [{}, {"duckdb": duckdb.__version__}]
 
 
+def test_analytics_off__nobody_looks_who_has_called(tmp_path: Path) -> None:
+    shop = write_duck_shop(tmp_path)
+
+    def plan() -> tuple[bool, int]:
+        compat.analytics_off()
+        forget("IPython", "sqlmesh.magics")
+        context = Context(paths=[str(shop.project)])
+        changed = context.plan_builder("pr_1", skip_tests=True).build().new_snapshots
+        return "sqlmesh.magics" in sys.modules, len(changed)
+
+    imported, new = forked(plan, tmp_path)
+    assert not imported
+    assert new > 0
+
+
+def forget(*packages: str) -> None:
+    """Takes these, and what is in them, out of the modules that are imported."""
+    for name in list(sys.modules):
+        if any(f"{name}.".startswith(f"{package}.") for package in packages):
+            del sys.modules[name]
+
+
 def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
     shop = write_shop(tmp_path / "spark")
     other = write_shop(tmp_path / "other")
@@ -103,8 +125,7 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
 
     def read(project: Path) -> str:
         compat.find_engines_unimported()
-        for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
-            del sys.modules[name]
+        forget("pyspark")
         try:
             compat.read_configs([project])
         except ConfigError as error:
