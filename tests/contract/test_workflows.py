@@ -333,20 +333,28 @@ def test_release__attests_and_names_the_digest() -> None:
     assert 'release.py pin "$IMAGE" "$REVIEW_IMAGE"' in workflow["jobs"]["tag"]["steps"][-1]["run"]
 
 
-def test_ci__runs_every_group_of_tests_once_and_the_quick_ones_first() -> None:
-    workflow = load(ROOT / ".github" / "workflows" / "ci.yml")
-    early, parts = (
-        [each["group"] for each in workflow["jobs"][name]["strategy"]["matrix"]["include"]]
-        for name in ("early", "parts")
-    )
+def groups_of(workflow: Any, job: str) -> list[str]:
+    """The groups of `.ci/test` that a job's matrix names."""
+    return [each["group"] for each in workflow["jobs"][job]["strategy"]["matrix"]["include"]]
+
+
+def known_groups() -> tuple[list[str], str]:
+    """Those of `.ci/test` by day, and the one that stands in for the unit tests at night."""
     script = (ROOT / ".ci" / "test").read_text("utf-8")
     (listed,) = re.findall(r"^readonly groups=\((.+)\)$", script, re.MULTILINE)
-    first, at_night = (
+    (first,), (at_night,) = (
         re.findall(rf"^readonly {name}=(\w+)$", script, re.MULTILINE)
         for name in ("first_group", "group_at_night")
     )
+    return [first, *listed.split()], at_night
+
+
+def test_ci__runs_every_group_of_tests_once_and_the_quick_ones_first() -> None:
+    workflow = load(ROOT / ".github" / "workflows" / "ci.yml")
+    early, parts = groups_of(workflow, "early"), groups_of(workflow, "parts")
+    by_day, at_night = known_groups()
     assert early == ["static", "unit"]
-    assert sorted([*early, *parts]) == sorted([*first, *listed.split(), *at_night])
+    assert sorted([*early, *parts]) == sorted([*by_day, at_night])
     assert workflow["jobs"]["parts"]["needs"] == "early"
 
 
@@ -363,6 +371,10 @@ def test_groups__leave_no_folder_of_tests_out() -> None:
 def test_nightly__asks_for_all_generated_inputs_and_nothing_else_does() -> None:
     nightly = load(ROOT / ".github" / "workflows" / "nightly.yml")
     (step,) = [step for step in steps(nightly) if "run" in step]
-    assert step == {"name": step["name"], "env": {"CI_BOT_FUZZ": "full"}, "run": ".ci/run"}
+    assert step["env"] == {"CI_BOT_FUZZ": "full", "GROUP": "${{ matrix.group }}"}
+    assert step["run"] == '.ci/run "$GROUP"'
+    by_day, at_night = known_groups()
+    expected = [at_night if group == "unit" else group for group in by_day]
+    assert sorted(groups_of(nightly, "groups")) == sorted(expected)
     assert "CI_BOT_FUZZ=" not in (ROOT / ".ci" / "test").read_text("utf-8")
     assert "CI_BOT_FUZZ:" not in (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
