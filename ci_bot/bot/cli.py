@@ -1,4 +1,4 @@
-"""The commands. Parses, wires, and turns errors into exit codes; nothing else.
+"""The commands. Parses and wires; nothing else.
 
 They stand in the order in which people need them. Heavy packages are imported inside the commands,
 so that an event that needs nothing ends at once.
@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import traceback
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ci_bot import __version__
 from ci_bot.bot import values
+from ci_bot.bot.guard import crash, guarded, locally, tell_usage
 from ci_bot.bot.options import shared
 from ci_bot.bot.options.parameters import (
     Argument,
@@ -25,9 +24,7 @@ from ci_bot.bot.options.parameters import (
     TwoLineCommand,
     Value,
     Word,
-    color,
     common_options,
-    is_verbose,
     option,
     with_example,
 )
@@ -40,15 +37,7 @@ from ci_bot.bot.options.plan import (
     with_flags,
 )
 from ci_bot.bot.options.shared import with_projects
-from ci_bot.errors import (
-    EXIT_BAD_INPUT,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    BadInput,
-    BotError,
-    Cancelled,
-    unexpected,
-)
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +118,7 @@ def review(**options: Any) -> None:
     from ci_bot.bot.terminal.review.local_review import LocalReview, review_locally
 
     asked = LocalReview(**with_projects(with_flags(options)))
-    _guarded(lambda machine: review_locally(machine, asked))
+    guarded(lambda machine: review_locally(machine, asked))
 
 
 @_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")
@@ -141,7 +130,7 @@ def explain(rule: str | None) -> None:
     """
     from ci_bot.bot.terminal.explain import explain as explain_rule
 
-    _guarded(lambda machine: explain_rule(machine, rule))
+    guarded(lambda machine: explain_rule(machine, rule))
 
 
 @_command("ci-bot doctor --project warehouse")
@@ -156,7 +145,7 @@ def doctor(**options: Any) -> None:
     """Look at what the other commands need. Changes nothing."""
     from ci_bot.bot.terminal.local_doctor import doctor_locally
 
-    _locally(doctor_locally, with_projects(options))
+    locally(doctor_locally, with_projects(options))
 
 
 @_command("ci-bot estimate --environment pr_7")
@@ -174,7 +163,7 @@ def estimate(**options: Any) -> None:
     """Say what building the environment will cost. Asks Spark, and writes nothing."""
     from ci_bot.bot.terminal.costs.local_estimate import estimate_locally
 
-    _locally(estimate_locally, with_projects(with_flags(options)))
+    locally(estimate_locally, with_projects(with_flags(options)))
 
 
 @_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
@@ -211,7 +200,7 @@ def apply(**options: Any) -> None:
     """Build the environment on Spark, and show the evidence."""
     from ci_bot.bot.terminal.local import apply_locally
 
-    _locally(apply_locally, with_projects(with_flags(options)))
+    locally(apply_locally, with_projects(with_flags(options)))
 
 
 @_command("ci-bot prod-plan", "ci-bot prod-plan --expect 4be1c0ffee12")
@@ -241,7 +230,7 @@ def prod_plan(**options: Any) -> None:
     """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
     from ci_bot.bot.terminal.review.local_prod_plan import prod_plan_locally
 
-    _locally(prod_plan_locally, with_projects(options))
+    locally(prod_plan_locally, with_projects(options))
 
 
 @_command("ci-bot cleanup --environment pr_7 --merged")
@@ -273,7 +262,7 @@ def cleanup(**options: Any) -> None:
     """Remove a PR environment, and prove that nothing is left."""
     from ci_bot.bot.terminal.local import cleanup_locally
 
-    _locally(cleanup_locally, with_projects(options))
+    locally(cleanup_locally, with_projects(options))
 
 
 @_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
@@ -296,7 +285,7 @@ def sweep(**options: Any) -> None:
     """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
     from ci_bot.bot.terminal.local_sweep import sweep_locally
 
-    _locally(sweep_locally, with_projects(options))
+    locally(sweep_locally, with_projects(options))
 
 
 @_command("ci-bot learn --event-logs /var/log/spark-events")
@@ -317,7 +306,7 @@ def learn(**options: Any) -> None:
     """Learn from Spark's event logs what prod's runs have cost, for estimates."""
     from ci_bot.bot.terminal.costs.local_learn import learn_locally
 
-    _locally(learn_locally, with_projects(options))
+    locally(learn_locally, with_projects(options))
 
 
 @commands.group("policy", cls=CommandGroup, no_args_is_help=False)
@@ -338,7 +327,7 @@ def check(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
     from ci_bot.bot.terminal.local_policy import check_policy
 
-    _guarded(lambda machine: check_policy(machine, path=path))
+    guarded(lambda machine: check_policy(machine, path=path))
 
 
 with_example(check, "ci-bot policy check warehouse")
@@ -361,7 +350,7 @@ def explain_model(**options: Any) -> None:
     """Print which entries are about MODEL, and who may accept its findings."""
     from ci_bot.bot.terminal.local_policy import explain_policy
 
-    _locally(explain_policy, with_projects(options))
+    locally(explain_policy, with_projects(options))
 
 
 with_example(explain_model, "ci-bot policy explain shop.orders --project warehouse")
@@ -378,7 +367,7 @@ def demo(keep: str | None) -> None:
     """Show the life of one PR on embedded Spark, with real data."""
     from ci_bot.bot.demo.story import run_demo
 
-    _guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
+    guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
 
 
 @_command("ci-bot schema report > report.schema.json")
@@ -425,76 +414,19 @@ def run() -> None:
         keep_secrets(os.environ, CREDENTIALS)
         return run_workflow(machine)
 
-    _guarded(begin)
-
-
-def _locally(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
-    _guarded(lambda machine: activity(machine, **options))
-
-
-def _guarded(activity: Callable[[Machine], int]) -> NoReturn:
-    """Runs an activity; its errors become a sentence, a fix, and an exit code.
-
-    Whatever we did not foresee is told in the same way. Its traceback is for those who ask for it.
-    """
-    context = click.get_current_context(silent=True)
-    verbose = is_verbose(context)
-    try:
-        from ci_bot.bot.allocator import keep_large_apart
-        from ci_bot.machine import of_this_process
-
-        keep_large_apart()
-        code = activity(replace(of_this_process(), verbose=verbose, color=color(context)))
-    except (BotError, Cancelled) as error:
-        code = _tell(error)
-    except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter must not complain about it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = EXIT_FAILED
-    except Exception as error:
-        if verbose:
-            _crash(error)
-        code = _tell(unexpected(error))
-    raise SystemExit(code)
-
-
-def _tell(error: BotError | Cancelled) -> int:
-    """Says what is wrong, and how to mend it; returns the exit code."""
-    from ci_bot.bot.terminal.telling import told
-
-    click.echo(told(error, os.environ), err=True)
-    return error.exit_code
-
-
-def _tell_usage(error: click.ClickException) -> None:
-    message = error.format_message()
-    click.echo(_without_secrets(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True)
-    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ci-bot"
-    click.echo(f"        `{path} --help` shows what it takes. Nothing was touched.", err=True)
-
-
-def _without_secrets(text: str) -> str:
-    from ci_bot.bot.terminal.telling import without_secrets
-
-    return without_secrets(text, os.environ)
-
-
-def _crash(error: BaseException | None) -> None:
-    """What nobody foresaw, in Python's own words: they repeat paths, settings and values."""
-    lines = traceback.format_exception(error) if error is not None else []
-    sys.stderr.write(_without_secrets("".join(lines)))
+    guarded(begin)
 
 
 def main() -> None:
     """Entry point of the console script. Wrong options are exit 2."""
-    sys.excepthook = lambda _kind, error, _trace: _crash(error)
-    threading.excepthook = lambda thread: _crash(thread.exc_value)
+    sys.excepthook = lambda _kind, error, _trace: crash(error)
+    threading.excepthook = lambda thread: crash(thread.exc_value)
     try:
         commands.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
-        _tell_usage(error)
+        tell_usage(error)
         sys.exit(EXIT_BAD_INPUT)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from ci_bot.bot import cli
 from ci_bot.bot.action import run_workflow
+from ci_bot.bot.guard import guarded
 from ci_bot.errors import BadInput, unexpected
 from ci_bot.machine import Machine
 from tests.github_standin import events
@@ -34,7 +35,7 @@ def told(capsys: pytest.CaptureFixture[str], *, verbose: bool) -> tuple[int, str
     ):
         if verbose:
             context.meta["ci_bot.verbose"] = True
-        cli._guarded(broken)
+        guarded(broken)
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
 
