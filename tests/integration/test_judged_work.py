@@ -18,7 +18,7 @@ from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.work import totals
 from ci_bot.worker import compat
-from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.apply.account.recorder import Recorder
 from ci_bot.worker.cost.estimate import estimate
 from ci_bot.worker.plan import first_build, planning, prod_plan
 from ci_bot.worker.plan.identity import identity_of

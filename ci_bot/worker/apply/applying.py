@@ -7,42 +7,36 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.contracts.base import Failure, short
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.plan import Backfill, Cost
-from ci_bot.contracts.documents.plan_identity import PlanIdentity, difference, matches
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import BadInput, BotError
 from ci_bot.worker import compat
 from ci_bot.worker.apply import evidence, preconditions
-from ci_bot.worker.apply.attempts import Attempts, PlanMovedError
-from ci_bot.worker.apply.cost_record import CostRecord
-from ci_bot.worker.apply.progress_report import RunReport
+from ci_bot.worker.apply.account.cost_record import CostRecord
+from ci_bot.worker.apply.account.progress_report import RunReport
+from ci_bot.worker.apply.account.recorder import Recorder, recorder_of
+from ci_bot.worker.apply.account.run_record import Record
+from ci_bot.worker.apply.attempts import Attempts
 from ci_bot.worker.apply.proof import Proof
-from ci_bot.worker.apply.recorder import Recorder, recorder_of
-from ci_bot.worker.apply.run_record import Record
+from ci_bot.worker.apply.replanning import Ready, Replanning
 from ci_bot.worker.compat import PartOfPlan
 from ci_bot.worker.cost.budget import over_budget
 from ci_bot.worker.cost.counters.meter import Meter
 from ci_bot.worker.cost.counters.spark_store import SparkStore
 from ci_bot.worker.cost.estimate import builds_long
 from ci_bot.worker.cost.input_size.estimator import Estimator
-from ci_bot.worker.plan import planning, requested
-from ci_bot.worker.plan.identity import identity_of
 from ci_bot.worker.plan.in_words import describe
-from ci_bot.worker.plan.planning import Missing, Planned, PlanRequest
+from ci_bot.worker.plan.planning import Missing, Planned
 from ci_bot.worker.process.channel import log
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.project.plan_settings import plan_settings
-from ci_bot.worker.records import ownership
 from ci_bot.worker.records.cost_ledger import CostLedger, Outcome
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.ledger import Ledger
@@ -76,19 +70,6 @@ class ApplyPorts:
 # Each is built, resolved, counted and compared, with little data in most of them: for 300 the
 # queries' own overhead takes minutes, in which Java's optimizing compiler pays for itself.
 MANY_MODELS = 100
-
-
-@dataclass(frozen=True)
-class Ready:
-    """What is to be done: `promoted` where everything is built, and was not looked at yet.
-
-    `missing` are the ranges of `work`, as they were before the plan's stages were looked at.
-    """
-
-    planned: Planned
-    work: list[Backfill]
-    missing: Missing
-    promoted: bool
 
 
 def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
@@ -132,9 +113,6 @@ class Run:
         self.opened = opened
         self.context = opened.context
         self.names = Names(self.context.default_catalog, self.context.default_dialect)
-        self.options = requested.options_of(
-            self.context, request, plan_settings(self.context.configs)
-        )
         self.catalog = Catalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(compat.state_adapter(self.context))
         self.costs = CostLedger(compat.state_adapter(self.context))
@@ -180,6 +158,15 @@ class Run:
             attempts=self.attempts.made,
         )
         self.report.metered = self.meter.models
+        self.replanning = Replanning(
+            request,
+            opened,
+            self.ledger,
+            self.report,
+            names=self.names,
+            clock=ports.clock,
+            progress=ports.progress,
+        )
         self.versions: dict[str, str] = {}
         self.proof = Proof(
             request,
@@ -200,14 +187,14 @@ class Run:
         self._check_prerequisites()
         try:
             seen = self.hold.look()
-            ready = self._ready()
+            ready = self.replanning.ready()
             if isinstance(ready, ApplyDocument):
                 return ready
             with self.ports.clock.phase("lease"):
                 self.hold.take(self.ports.progress)
             if self.hold.moved_since(seen):
                 compat.forget_cached_snapshots(self.context)
-                ready = self._ready()
+                ready = self.replanning.ready()
             return ready if isinstance(ready, ApplyDocument) else self._build(ready)
         finally:
             _quietly("releasing the lease", self.hold.end)
@@ -225,86 +212,8 @@ class Run:
             self.context, self.request.environment, pull_request=pull_request
         )
 
-    def _ready(self) -> ApplyDocument | Ready:
-        """The plan of now; a document where nothing is to be done."""
-        self._check_ownership()
-        self.ports.progress("plan", "planning again on the current commit", None, None)
-        planned = self._plan(self.request.window)
-        if planned is None:
-            return self.report.document("nothing_to_apply", reason_code="no_changes")
-        identity = self._identity(planned)
-        refused = self._compare(identity)
-        if refused is not None:
-            return refused
-        work = describe.work_left(planned, self.names)
-        missing = planned.lacks() if work else {}
-        preconditions.check_work(self.context, planned, self.names)
-        promoted = not work and preconditions.is_promoted(self.context, planned)
-        if promoted and self._is_proven():
-            return self.report.document("nothing_to_apply", reason_code="already_applied")
-        return Ready(planned, work, missing, promoted)
-
-    def _check_ownership(self) -> None:
-        # In this order: see `ownership.refusal`.
-        stored = self.context.state_reader.get_environment(self.request.environment)
-        row = self.ledger.get(self.request.environment)
-        ownership.check(
-            self.request.environment, self.request.owner, row, stored, claim=self.request.claim
-        )
-
-    def _is_proven(self) -> bool:
-        """Whether the ledger says that this very plan was applied and looked at to the end."""
-        row = self.ledger.get(self.request.environment)
-        return row is not None and row.phase == "applied" and row.plan_id == self.report.plan_id
-
-    def _plan(self, window: Any) -> Planned | None:
-        plan_request = PlanRequest.of(self.request.environment, self.options, window=window)
-        with self.ports.clock.phase("plan"):
-            planned = planning.plan_against_prod(self.context, plan_request)
-        if planned is not None:
-            preconditions.check_category(planned, self.names)
-        return planned
-
-    def _identity(self, planned: Planned) -> PlanIdentity:
-        return identity_of(
-            self.context,
-            planned,
-            state_schema_version=self.opened.state.schema_version,
-            repository=Path(self.request.workplace.repository),
-        )
-
-    def _compare(self, identity: PlanIdentity) -> ApplyDocument | None:
-        """A refusal where the plan of now is not the one that was asked for."""
-        asked, now = self.request.plan_id, identity.plan_id()
-        self.report.plan_id, self.report.identity = now, identity
-        if asked is None or matches(asked, now):
-            return None
-        if self.request.reviewed is not None:
-            self.report.difference = difference(self.request.reviewed, identity)
-        failure = preconditions.plan_changed(
-            f"The plan is no longer the reviewed one: asked for {short(asked)}, the current plan "
-            f"is {short(now)}."
-        )
-        return self.report.refused(failure)
-
     def _replan(self) -> Planned:
-        """A fresh plan for a retry: the same one, with less to do. The snapshots of a plan that
-        failed carry stale intervals.
-
-        Raises:
-            PlanMovedError: it would be another one by now, which nobody has reviewed.
-            Refused: see `apply_checks.check_work`.
-        """
-        first = self.report.identity
-        compat.forget_cached_snapshots(self.context)
-        planned = self._plan(first.window if first else None)
-        identity = self._identity(planned) if planned else None
-        if planned is None or identity is None or identity.plan_id() != self.report.plan_id:
-            if first is not None and identity is not None:
-                self.report.difference = difference(first, identity)
-            raise PlanMovedError
-        preconditions.check_work(self.context, planned, self.names)
-        return planned
+        return self.replanning.again()
 
     def _build(self, ready: Ready) -> ApplyDocument:
         planned = ready.planned

@@ -15,7 +15,7 @@ from ci_bot.contracts.documents.apply import Attempt
 from ci_bot.errors import Refused
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker import compat
-from ci_bot.worker.apply.recorder import Recorder
+from ci_bot.worker.apply.account.recorder import Recorder
 from ci_bot.worker.compat import AroundBatch, PartOfPlan
 from ci_bot.worker.plan.evaluatable import evaluatable
 from ci_bot.worker.plan.planning import Planned

@@ -16,8 +16,9 @@ from ci_bot.contracts.documents.work import tables_of
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.worker import compat
 from ci_bot.worker.apply import applying, preconditions
-from ci_bot.worker.apply.applying import ApplyPorts, Ready, Run
-from ci_bot.worker.apply.recorder import Recorder, recorder_of
+from ci_bot.worker.apply.account.recorder import Recorder, recorder_of
+from ci_bot.worker.apply.applying import ApplyPorts, Run
+from ci_bot.worker.apply.replanning import Ready
 from ci_bot.worker.cost.budget import over_budget
 from ci_bot.worker.cost.estimate import past_of
 from ci_bot.worker.cost.probing import Probe, choose

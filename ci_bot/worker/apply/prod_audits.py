@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ci_bot.worker.apply.account.recorder import Recorder
 from ci_bot.worker.apply.diff.spec import DiffPort, SqlError
-from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.warehouse.catalog import Relation
 from ci_bot.worker.words.problems import sentence
 

@@ -16,10 +16,10 @@ from ci_bot.contracts.documents.apply import Attempt, View
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_INCOMPLETE
 from ci_bot.worker.apply import evidence
+from ci_bot.worker.apply.account.progress_report import RunReport
+from ci_bot.worker.apply.account.run_record import Record
 from ci_bot.worker.apply.diff.spark_port import SparkPort
 from ci_bot.worker.apply.prod_audits import ask_prod
-from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.run_record import Record
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.process.channel import log
 from ci_bot.worker.process.clock import Clock

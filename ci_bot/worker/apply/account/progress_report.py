@@ -21,8 +21,8 @@ from ci_bot.contracts.documents.plan import Cost
 from ci_bot.contracts.documents.plan_identity import PlanDifference, PlanIdentity, full_id
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.errors import EXIT_FAILED, EXIT_INCOMPLETE
+from ci_bot.worker.apply.account.recorder import Recorder
 from ci_bot.worker.apply.evidence import Evidence
-from ci_bot.worker.apply.recorder import Recorder
 from ci_bot.worker.cost.counters.meter import Metered
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.opening import OpenProject, versions_of

@@ -1,0 +1,1 @@
+"""What an apply keeps account of: the batches that it has built, their cost, and what to tell."""
