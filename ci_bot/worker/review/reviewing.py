@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from sqlmesh.core.snapshot import Snapshot, SnapshotId
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.contracts.documents.plan import Backfill, ChangeType, ColumnChange, Cost, ProdPlan
-from ci_bot.contracts.documents.policy import Acceptance
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.errors import BadInput
-from ci_bot.worker import compat
-from ci_bot.worker.cost.estimate import estimate
-from ci_bot.worker.cost.known import known_of
-from ci_bot.worker.cost.savings import with_reused
 from ci_bot.worker.cost.unneeded import with_unneeded
-from ci_bot.worker.plan import first_build, planning, prod_plan, requested
-from ci_bot.worker.plan.drift import Drift
-from ci_bot.worker.plan.identity import identity_of
-from ci_bot.worker.plan.in_words import describe
-from ci_bot.worker.plan.in_words.short_window import short_window
-from ci_bot.worker.plan.in_words.stage_list import describe_stages
-from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
+from ci_bot.worker.plan import planning, requested
+from ci_bot.worker.plan.planning import Planned, PlanRequest
 from ci_bot.worker.plan.requested import PlanRefusedError
-from ci_bot.worker.process import load_trace
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import baseline, opening, validation
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.opening import OpenProject, described_project, versions_of
-from ci_bot.worker.project.plan_settings import PlanSettings, plan_settings
-from ci_bot.worker.records import ownership
-from ci_bot.worker.records.cost_ledger import CostLedger
-from ci_bot.worker.records.ledger import Ledger
-from ci_bot.worker.review import elsewhere
+from ci_bot.worker.project.plan_settings import plan_settings
 from ci_bot.worker.review.checks import run_checks
 from ci_bot.worker.review.column_impact.impact_inputs import column_impact
+from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import scopes_of_told
-from ci_bot.worker.review.refused import no_plan, refused
-from ci_bot.worker.review.rule_inputs import known_rows, rule_inputs
-from ci_bot.worker.rules import column_changes, find
-from ci_bot.worker.words import same_code, times
+from ci_bot.worker.review.refused import refused
+from ci_bot.worker.review.rule_inputs import rule_inputs
+from ci_bot.worker.rules import find
+from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import NotLoaded, failure_of
 
@@ -87,7 +68,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             planned = _plan(opened, plan_request, repository)
     except PlanRefusedError as error:
         return refused(error, opened, request, clock)
-    facts = _Facts(opened, planned, names, repository, request, clock, plan_request, settings)
+    facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.phase("describe"):
         described = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
@@ -187,224 +168,3 @@ def _plan(opened: OpenProject, plan_request: PlanRequest, repository: Path) -> P
             raise
         failure = failure_of(error, stage="plan", repository=repository)
         raise NotLoaded([failure], base=opened.base_failures) from error
-
-
-@dataclass
-class _Facts:
-    """The parts of the answer that are computed from one plan."""
-
-    opened: OpenProject
-    planned: Planned | None
-    names: Names
-    repository: Path
-    request: ReviewRequest
-    clock: Clock
-    plan_request: PlanRequest
-    settings: PlanSettings
-
-    @cached_property
-    def drift(self) -> Drift:
-        if self.planned is None:
-            return Drift(None)
-        nodes = {snapshot.name: snapshot.node for snapshot in self.planned.snapshots.values()}
-        return Drift.of(nodes, self.request.changed_files, self.repository, load_trace.opened())
-
-    @cached_property
-    def _written_otherwise(self) -> set[str]:
-        if self.planned is None:
-            return set()
-        return same_code.written_otherwise(self.planned.plan.context_diff.modified_snapshots)
-
-    def _is_not_ours(self, name: str, change: ChangeType, path: str | None) -> bool:
-        """Whether a difference has another cause than the pull request."""
-        told = change == "direct" and name in self._written_otherwise
-        return told or self.drift.is_from_base(name, change, path)
-
-    def _columns(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
-        """Column changes of a model, with the models that still read what is gone."""
-        models = self.opened.context.models
-        readers: dict[str, list[Any]] = {}
-        for model in models.values():
-            for parent in model.depends_on:
-                readers.setdefault(parent, []).append(model)
-
-        def columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
-            if old is None or not new.is_model or not old.is_model:
-                return []
-            found = column_changes(old.node, new.node, readers.get(new.name, ()))
-            return [
-                change.model_copy(update={"readers": [self.names.of(r) for r in change.readers]})
-                for change in found
-            ]
-
-        return columns
-
-    def plan_parts(self) -> dict[str, Any]:
-        """Everything that the plan gives; the stages last, because they change its snapshots."""
-        planned = self.planned
-        if planned is None:
-            return no_plan()
-        uncategorized = bool(planned.plan.uncategorized)
-        work = describe.work_left(planned, self.names)
-        parts: dict[str, Any] = {
-            "identity": None
-            if uncategorized or self.opened.baseline == "base-branch"
-            else identity_of(
-                self.opened.context,
-                planned,
-                state_schema_version=self.opened.state.schema_version,
-                repository=self.repository,
-            ),
-            "changes": describe.changes(
-                planned,
-                self.names,
-                repository=self.repository,
-                columns=self._columns(),
-                is_from_base=self._is_not_ours,
-                also_in=self._also_changed(planned),
-            ),
-            "backfill": describe.backfill(
-                planned, self._built, self.names, reused=lambda snapshot: True
-            ),
-            "work": work,
-            "restatements": describe.restatements(
-                planned,
-                self.names,
-                elsewhere.users_of_restated(self.opened.context, planned, self.request.environment),
-            ),
-            "statements": describe.statements(planned),
-            "lineage": describe.lineage(planned, self.names),
-            "cost": self._cost(work),
-            "short_window": short_window(
-                planned,
-                self.plan_request,
-                self._built,
-                self.names,
-                previews=compat.previews_forward_only(self.opened.context),
-            ),
-        }
-        parts["stages"] = (
-            []
-            if uncategorized
-            else describe_stages(planning.stages_of(self.opened.context, planned), self.names)
-        )
-        return parts
-
-    def _also_changed(self, planned: Planned) -> Mapping[str, list[str]]:
-        if self.opened.baseline != "state":
-            return {}
-        return elsewhere.also_changed(
-            self.opened.context,
-            self._ledger,
-            planned,
-            self.request.owner,
-            self.request.environment,
-        )
-
-    def row_counts(self) -> Mapping[str, int]:
-        """Known rows of the changed models that are built whole, by fully qualified name."""
-        if self.planned is None or self.opened.baseline != "state":
-            return {}
-        return known_rows(self.planned, self._costs, self.names)
-
-    def _cost(self, work: list[Backfill]) -> Cost:
-        price = self.request.executor_hour_price
-        if self.opened.baseline != "state":
-            return estimate(work, hour_price=price)
-        context, planned = self.opened.context, self.planned
-        known = known_of(work, self._costs, context, self.names)
-        cost = estimate(work, known, hour_price=price)
-        if planned is None:
-            return cost
-        built = {self.names.of(s_id.name) for s_id in self._built}
-        return with_reused(cost, planned, built, self._costs, context, self.names)
-
-    @cached_property
-    def _costs(self) -> CostLedger:
-        return CostLedger(compat.state_adapter(self.opened.context))
-
-    @cached_property
-    def _ledger(self) -> Ledger:
-        return Ledger(compat.state_adapter(self.opened.context))
-
-    @cached_property
-    def _built(self) -> dict[SnapshotId, list[Interval]]:
-        """What the environment gets. Asked for before the stages, which change the snapshots."""
-        return first_build.of_environment(self.planned) if self.planned else {}
-
-    def prod_plan(self) -> ProdPlan | None:
-        """What a merge would do."""
-        if self.planned is None:
-            return None
-        return prod_plan.plan_prod(
-            self.opened.context,
-            self.planned,
-            self.names,
-            built=self._built,
-            estimate=self._cost,
-            repository=None if self.opened.baseline == "base-branch" else self.repository,
-        )
-
-    def environment_now(self) -> str | None:
-        """How the plan differs from what the environment holds already."""
-        stored = self.opened.context.state_reader.get_environment(self.request.environment)
-        if stored is None or self.opened.baseline != "state":
-            return None
-        if self.planned is not None and self.planned.plan.uncategorized:
-            return None  # without a category a model has no table that could be compared
-        held = {info.name: info.snapshot_id for info in stored.promoted_snapshots}
-        wanted = (
-            {
-                info.name: info.snapshot_id
-                for info in self.planned.plan.environment.promoted_snapshots
-            }
-            if self.planned
-            else {}
-        )
-        different = sum(held.get(name) != s_id for name, s_id in wanted.items())
-        gone = len(held.keys() - wanted.keys())
-        if not different and not gone:
-            return f"{self.request.environment} already holds exactly this plan's models."
-        return (
-            f"{self.request.environment} exists: {different} of its views would change and {gone} "
-            "would be removed."
-        )
-
-    def acceptances(self) -> list[Acceptance]:
-        """What owners have accepted in this pull request; without prod's state nobody knows."""
-        owner = self.request.owner
-        if self.opened.baseline != "state" or owner.pr_number is None:
-            return []
-        return self._ledger.acceptances(owner.name, owner.pr_number)
-
-    def notes(self) -> list[str]:
-        notes = [*self.settings.notes, *(self.planned.notes if self.planned else ())]
-        if self.opened.baseline == "empty":
-            notes.append("There is no prod yet: everything is new.")
-        elif self.opened.base_failures:
-            notes.append(
-                "The base branch does not load, so there was nothing to compare with: every model "
-                "counts as new."
-            )
-        elif self.opened.baseline == "base-branch" and not self.opened.has_prod:
-            notes.append("The base branch has no SQLMesh project here: everything is new.")
-        elif self.opened.baseline == "base-branch":
-            notes.append(
-                "Compared with the base branch's project, not with prod's state: nothing is known "
-                "of prod's data, and this plan can be applied only after a review with state. "
-                "Intervals are counted as if prod were built from each model's start up to now."
-            )
-        elif not self.opened.has_prod:
-            notes.append("The state holds no prod environment yet: everything is new.")
-        else:
-            stored = self.opened.context.state_reader.get_environment(self.request.environment)
-            row = self._ledger.get(self.request.environment)
-            refused = ownership.refusal(self.request.environment, self.request.owner, row, stored)
-            if refused is not None:
-                notes.append(f"{refused.message} So an apply will be refused.")
-        if self._written_otherwise:
-            otherwise = [self.names.of(name) for name in self._written_otherwise]
-            notes.append(same_code.note(otherwise, platform.python_version()))
-        if self.opened.spark_started:
-            notes.append("Spark was started for this review.")
-        return notes
