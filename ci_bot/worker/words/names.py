@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Protocol
 
 _QUOTE = '[`"]?'
+
+
+class Versioned(Protocol):
+    """A snapshot with a version, or what the state keeps of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str | None: ...
+
+    @property
+    def dev_version(self) -> str: ...
+
+    def table_name(self, is_deployable: bool = True) -> str:
+        """Its physical table."""
+        ...
 
 
 class Names:
@@ -22,6 +40,7 @@ class Names:
         self._inside = re.compile(
             rf"(?<![\w.`\"']){_QUOTE}{catalog}{_QUOTE}\.(?=[\w`\"])", re.IGNORECASE
         )
+        self._tables: dict[tuple[str, str | None, str, bool], str] = {}
 
     def of(self, fqn: str) -> str:
         """The short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
@@ -29,6 +48,16 @@ class Names:
         # Tables that a query reads are told in lower case, whatever the catalog's own is.
         same = name[: len(self._prefix)].lower() == self._prefix.lower()
         return name[len(self._prefix) :] if same else name
+
+    def table(self, snapshot: Versioned, *, deployable: bool) -> str:
+        """The short name of a snapshot's physical table; `deployable`: the one that prod reuses.
+
+        A report names each up to eight times, and SQLMesh parses and writes SQL for it each time.
+        """
+        key = (snapshot.name, snapshot.version, snapshot.dev_version, deployable)
+        if key not in self._tables:
+            self._tables[key] = self.of(snapshot.table_name(deployable))
+        return self._tables[key]
 
     def within(self, text: str) -> str:
         """A text, SQL or ours, with the models that it names called so."""

@@ -161,7 +161,7 @@ def backfill(
                 batches=count_batches(snapshot, wanted) if dated else 1,
                 preview=preview,
                 reused_in_prod=not preview and reused(snapshot),
-                table=names.of(snapshot.table_name(not preview)),
+                table=names.table(snapshot, deployable=not preview),
             )
         )
     return sorted(found, key=lambda item: (-item.intervals, item.model))

@@ -34,6 +34,10 @@ def _preview(snapshot: Snapshot, index: DeployabilityIndex) -> str:
     return "" if index.is_deployable(snapshot) else " (preview, not reused in prod)"
 
 
+def _table(snapshot: Snapshot, index: DeployabilityIndex, names: Names) -> str:
+    return names.table(snapshot, deployable=index.is_deployable(snapshot))
+
+
 def _before_all(stage: stages.BeforeAllStage, names: Names) -> Stage:
     sql = [text for item in stage.statements for text in item.before_all]
     return Stage(stage="before_all", title="Run the before_all statements", items=sql)
@@ -54,7 +58,7 @@ def _records(stage: stages.CreateSnapshotRecordsStage, names: Names) -> Stage:
 
 def _schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Names) -> Stage:
     schemas = {
-        names.of(s.table_name(stage.deployability_index.is_deployable(s))).rpartition(".")[0]
+        _table(s, stage.deployability_index, names).rpartition(".")[0]
         for s in stage.snapshots
         if s.is_model and not s.is_symbolic
     }
@@ -68,7 +72,7 @@ def _schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Names) -> St
 def _tables(stage: stages.PhysicalLayerUpdateStage, names: Names) -> Stage:
     index = stage.deployability_index
     items = [
-        f"{names.of(s.name)} → {names.of(s.table_name(index.is_deployable(s)))}{_preview(s, index)}"
+        f"{names.of(s.name)} → {_table(s, index, names)}{_preview(s, index)}"
         for s in sorted(stage.snapshots, key=lambda item: str(item.name))
         if s.is_model and not s.is_symbolic
     ]
@@ -110,7 +114,7 @@ def _backfill(stage: stages.BackfillStage, names: Names) -> Stage:
         )
         audits = ", ".join(name for name, _ in snapshot.model.audits)
         checks = f"; audits: {audits}" if audits else ""
-        table = names.of(snapshot.table_name(index.is_deployable(snapshot)))
+        table = _table(snapshot, index, names)
         items.append(
             f"{names.of(snapshot.name)} → {table}: {_ACTIONS[action]}{span}"
             f"{_preview(snapshot, index)}{checks}"
@@ -128,7 +132,7 @@ def _migrate(stage: stages.MigrateSchemasStage, names: Names) -> Stage:
         stage="migrate_schemas",
         title="Alter prod's physical tables for forward-only changes",
         items=sorted(
-            f"{names.of(s.name)} → {names.of(s.table_name(True))}" for s in stage.snapshots
+            f"{names.of(s.name)} → {names.table(s, deployable=True)}" for s in stage.snapshots
         ),
     )
 
@@ -136,7 +140,7 @@ def _migrate(stage: stages.MigrateSchemasStage, names: Names) -> Stage:
 def _virtual(stage: stages.VirtualLayerUpdateStage, names: Names) -> Stage:
     index = stage.deployability_index
     promoted = sorted(
-        f"{names.of(s.name)} → {names.of(s.table_name(index.is_representative(s)))}"
+        f"{names.of(s.name)} → {names.table(s, deployable=index.is_representative(s))}"
         for s in stage.promoted_snapshots
     )
     demoted = sorted(f"{names.of(s.name)}: remove the view" for s in stage.demoted_snapshots)
