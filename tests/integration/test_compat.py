@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import duckdb
 import pytest
@@ -123,9 +124,11 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
     other = write_shop(tmp_path / "other")
     other.edit("config.yaml", "type: spark", "type: snowflake")
 
-    def read(project: Path) -> str:
+    def read(project: Path, own: ModuleType | None = None) -> str:
         compat.find_engines_unimported()
         forget("pyspark")
+        if own is not None:
+            sys.modules["pyspark"] = own
         try:
             compat.read_configs([project])
         except ConfigError as error:
@@ -133,6 +136,7 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
         return "imported" if "pyspark" in sys.modules else "found"
 
     assert forked(lambda: read(shop.project), tmp_path) == "found"
+    assert forked(lambda: read(shop.project, ModuleType("pyspark")), tmp_path) == "imported"
     assert "Failed to import the 'snowflake' engine" in forked(
         lambda: read(other.project), tmp_path
     )

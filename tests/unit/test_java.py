@@ -160,6 +160,7 @@ def test_name_without_address__asks_as_spark_does(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(socket, "gethostname", lambda: "runner.invalid")
     assert java.name_without_address({}) == "runner.invalid"
     assert java.name_without_address({"SPARK_LOCAL_IP": "192.0.2.7"}) is None
+    assert java.name_without_address({"SPARK_LOCAL_HOSTNAME": "192.0.2.7"}) is None
 
 
 def test_private_place__comes_before_the_projects_own_options(tmp_path: Path) -> None:

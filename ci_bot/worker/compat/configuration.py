@@ -7,6 +7,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -87,7 +88,9 @@ def find_engines_unimported() -> None:
 
 
 def _import_or_find(name: str) -> ModuleType | None:
-    if name == "pyspark" and importlib.util.find_spec(name) is not None:
+    # What a project has put there itself may have no spec, and looking for it is an error then.
+    here = name in sys.modules
+    if name == "pyspark" and not here and importlib.util.find_spec(name) is not None:
         return None
     return importlib.import_module(name)
 

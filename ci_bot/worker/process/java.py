@@ -87,8 +87,8 @@ def name_without_address(environ: Mapping[str, str]) -> str | None:
     An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
     one without; a machine that was renamed by hand is another case.
     """
-    # Utils.findLocalInetAddress of Spark asks for the name where this is not set.
-    if environ.get("SPARK_LOCAL_IP"):
+    # Spark asks for the name where neither is set (Utils.localCanonicalHostName).
+    if environ.get("SPARK_LOCAL_IP") or environ.get("SPARK_LOCAL_HOSTNAME"):
         return None
     name = socket.gethostname()
     try:
