@@ -39,7 +39,7 @@ def test_probe__at_a_terminal_and_then_the_policys_limit(shop: Shop) -> None:
     cleaned = ci_bot(
         "cleanup", "--environment", "pr_90", "--reclaim", "always", directory=shop.project
     )
-    assert cleaned.code == EXIT_DONE, cleaned.err
+    assert cleaned.code == EXIT_DONE, cleaned.out + cleaned.err
     assert "pr_90" not in shop.not_cleaned_up()
 
 

@@ -20,6 +20,7 @@ from tests.conftest import REPOSITORY
 from tests.integration.test_review import digest
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
+from tests.shared_jvm import JVM
 
 pytestmark = pytest.mark.spark
 
@@ -40,6 +41,7 @@ def ci_bot(*arguments: str, directory: Path, **variables: str) -> Ran:
         text=True,
         check=False,
     )
+    JVM.settle()
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
