@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.parsing.trees import FROM
 from tests.unit.rules.pairs.bases import NUMBERS, TABLES, parse
 from tests.unit.rules.pairs.rewriting import (
     conjuncts,
@@ -34,7 +35,7 @@ def _in_reach(column: Any) -> list[str]:
     found: list[str] = []
     select = column.find_ancestor(exp.Select)
     while select is not None:
-        sources = [select.args["from_"].this, *(join.this for join in joins_of(select))]
+        sources = [select.args[FROM].this, *(join.this for join in joins_of(select))]
         found += [source.alias for source in sources if source.alias]
         inside = isinstance(select.parent, exp.Exists) or select.find_ancestor(exp.In) is not None
         select = select.find_ancestor(exp.Select) if inside else None
@@ -223,7 +224,7 @@ def other_group(tree: Any, random: Random) -> Any:
     chosen = _one(random, found)
     if chosen is None:
         return None
-    alias = chosen.args["from_"].this.alias
+    alias = chosen.args[FROM].this.alias
     column = parse(f"SELECT {alias}.{random.choice(NUMBERS)}").expressions[0]
     chosen.args["group"].append("expressions", column)
     return tree
@@ -284,11 +285,11 @@ def filter_past(tree: Any, random: Random) -> Any:
     """A filter moves from outside of a query into it, past whatever that does."""
     found = []
     for select in selects(tree):
-        source = select.args["from_"].this
+        source = select.args[FROM].this
         where = select.args.get("where")
         if where is None or not isinstance(source, exp.Subquery):
             continue
-        if not isinstance(source.this, exp.Select) or source.this.args["from_"].this.alias == "":
+        if not isinstance(source.this, exp.Select) or source.this.args[FROM].this.alias == "":
             continue
         for part in conjuncts(where.this):
             if _tables(part) == {source.alias} and not part.find(exp.Query):
@@ -300,7 +301,7 @@ def filter_past(tree: Any, random: Random) -> Any:
     rest = [other for other in conjuncts(select.args["where"].this) if other is not part]
     inside = part.copy()
     for column in inside.find_all(exp.Column):
-        column.set("table", exp.to_identifier(source.this.args["from_"].this.alias))
+        column.set("table", exp.to_identifier(source.this.args[FROM].this.alias))
     select.set("where", exp.Where(this=joined(rest)) if rest else None)
     source.this.where(inside, copy=False)
     return tree

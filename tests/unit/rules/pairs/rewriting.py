@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.compat.parsing.trees import FROM, WITH
 from tests.unit.rules.pairs.bases import COLUMNS, TABLES, parse
 
 Rewrite = Callable[[Any, Random], Any]
@@ -73,13 +74,13 @@ def rename_ctes(tree: Any, random: Random) -> Any:
 
 
 def cte_to_subquery(tree: Any, random: Random) -> Any:
-    with_ = tree.args.get("with_")
+    with_ = tree.args.get(WITH)
     if with_ is None:
         return None
     for cte in reversed(with_.expressions):
         for table in [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]:
             table.replace(exp.Subquery(this=cte.this.copy(), alias=table.args["alias"].copy()))
-    tree.set("with_", None)
+    tree.set(WITH, None)
     return tree
 
 
@@ -105,10 +106,10 @@ def import_cte(tree: Any, random: Random) -> Any:
     name = f"import{random.randint(0, 99)}"
     query = parse(f"SELECT * FROM {chosen.db}.{chosen.name}")
     chosen.replace(exp.Table(this=exp.to_identifier(name), alias=chosen.args["alias"].copy()))
-    with_ = tree.args.get("with_")
+    with_ = tree.args.get(WITH)
     made = exp.CTE(this=query, alias=exp.TableAlias(this=exp.to_identifier(name)))
     # First, so that the other CTEs may read it, too.
-    tree.set("with_", exp.With(expressions=[made, *(with_.expressions if with_ else [])]))
+    tree.set(WITH, exp.With(expressions=[made, *(with_.expressions if with_ else [])]))
     return tree
 
 
@@ -117,10 +118,10 @@ def last_cte(tree: Any, random: Random) -> Any:
     if random.random() < 0.5:
         names = ", ".join(f"outermost.{name}" for name in tree.named_selects)
         outer = parse(f"SELECT {names} FROM final AS outermost")
-    with_ = tree.args.get("with_")
-    tree.set("with_", None)
+    with_ = tree.args.get(WITH)
+    tree.set(WITH, None)
     made = exp.CTE(this=tree, alias=exp.TableAlias(this=exp.to_identifier("final")))
-    outer.set("with_", exp.With(expressions=[*(with_.expressions if with_ else []), made]))
+    outer.set(WITH, exp.With(expressions=[*(with_.expressions if with_ else []), made]))
     return outer
 
 
@@ -275,7 +276,7 @@ def order_of_joins(tree: Any, random: Random) -> Any:
     chosen = _pick(random, found)
     if chosen is None:
         return None
-    sources = [chosen.args["from_"].this, *(join.this for join in joins_of(chosen))]
+    sources = [chosen.args[FROM].this, *(join.this for join in joins_of(chosen))]
     conditions = [
         part
         for join in joins_of(chosen)
@@ -284,7 +285,7 @@ def order_of_joins(tree: Any, random: Random) -> Any:
     ]
     sources = [source.copy() for source in sources]
     random.shuffle(sources)
-    chosen.set("from_", exp.From(this=sources[0]))
+    chosen.set(FROM, exp.From(this=sources[0]))
     made, left = [], [part.copy() for part in conditions]
     for place in range(1, len(sources)):
         seen = {source.alias_or_name for source in sources[: place + 1]}
@@ -346,8 +347,8 @@ def left_to_right(tree: Any, random: Random) -> Any:
     if chosen is None:
         return None
     (join,) = joins_of(chosen)
-    first, second = chosen.args["from_"].this.copy(), join.this.copy()
-    chosen.set("from_", exp.From(this=second))
+    first, second = chosen.args[FROM].this.copy(), join.this.copy()
+    chosen.set(FROM, exp.From(this=second))
     join.set("this", first)
     join.set("side", other[join.side])
     return tree
@@ -357,7 +358,7 @@ def filter_to_subquery(tree: Any, random: Random) -> Any:
     """A filter on the first table moves below it, where nothing makes up rows for that table."""
     found = []
     for select in selects(tree):
-        source, where = select.args["from_"].this, select.args.get("where")
+        source, where = select.args[FROM].this, select.args.get("where")
         made_up = any(join.side in {"RIGHT", "FULL"} for join in joins_of(select))
         if where is None or made_up or not isinstance(source, exp.Table) or not source.db:
             continue
@@ -413,14 +414,14 @@ def distinct_as_group(tree: Any, random: Random) -> Any:
 
 def having_outside(tree: Any, random: Random) -> Any:
     """The results of a grouped query are filtered by a query around it."""
-    if not isinstance(tree, exp.Select) or not tree.args.get("having") or tree.args.get("with_"):
+    if not isinstance(tree, exp.Select) or not tree.args.get("having") or tree.args.get(WITH):
         return None
     condition = tree.args["having"].this
     tree.set("having", None)
     tree.append("expressions", exp.alias_(condition.this.copy(), "asked"))
     names = ", ".join(f"around.{name}" for name in tree.named_selects if name != "asked")
     outer = parse(f"SELECT {names} FROM x AS around WHERE around.asked > {condition.expression}")
-    outer.args["from_"].this.replace(exp.Subquery(this=tree, alias=exp.TableAlias(this="around")))
+    outer.args[FROM].this.replace(exp.Subquery(this=tree, alias=exp.TableAlias(this="around")))
     return parse(outer.sql(dialect="spark"))
 
 
