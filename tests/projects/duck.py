@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from sqlmesh.core.console import NoopConsole, set_console
@@ -55,6 +56,8 @@ def write_duck_shop(root: Path) -> Shop:
 def run_prod(shop: Shop, until: str) -> None:
     """Plans and applies prod, or runs it, up to `until`."""
     set_console(NoopConsole())
+    # Byte code beside the project's files would be committed with them, as if somebody had changed it.
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     context = Context(paths=[str(shop.project)])
     try:
         if context.state_reader.get_environment("prod") is None:
@@ -64,4 +67,5 @@ def run_prod(shop: Shop, until: str) -> None:
         else:
             context.run("prod", end=until, execution_time=until, ignore_cron=True)
     finally:
+        sys.dont_write_bytecode = written
         context.close()

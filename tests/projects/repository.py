@@ -53,7 +53,7 @@ def write_repository(root: Path, files: Files | None = None) -> Repository:
     shop = write_duck_shop(root)
     # The repository is `root`, and what is not the project's stays out of it.
     git = LocalGit(root)
-    (root / ".gitignore").write_text("*.duckdb\n*.duckdb.wal\n.cache/\nlogs/\n__pycache__/\n")
+    (root / ".gitignore").write_text("*.duckdb\n*.duckdb.wal\n.cache/\nlogs/\n")
     repository = Repository(root, git, shop)
     repository.commit(files or {}, "The shop")
     return repository
