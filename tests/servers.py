@@ -106,11 +106,25 @@ def _java(
     environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
     home = environment.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
+    command = [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *arguments]
+    with serving(command, port, log, {**environment, **(variables or {})}):
+        yield
+
+
+@contextmanager
+def serving(
+    command: Sequence[str | Path], port: int, log: Path, environment: Mapping[str, str]
+) -> Iterator[None]:
+    """A server that listens on a loopback port until the block ends, in the directory of its log.
+
+    Raises:
+        RuntimeError: it did not start in time.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *arguments],
+            command,
             cwd=log.parent,
-            env={**environment, **(variables or {})},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -37,8 +37,9 @@ from ci_bot.worker.project.baseline import promote_as_prod
 from tests.benchmarks.bench_large import write_models
 from tests.benchmarks.bench_life import ROOT, ours, theirs
 from tests.e2e.scene import Scene
-from tests.github_standin.parts import default_root, locate
+from tests.github_standin.parts import locate
 from tests.github_standin.standin import GitHubStandin
+from tests.maven import parts_directory
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.security.forked import forked
@@ -127,8 +128,7 @@ def _peak_mb(pid: int) -> float:
 
 def as_action(shop: Shop, home: Path) -> float:
     """The most memory in MB that the bot holds where GitHub asks for the review of the edits."""
-    given = os.environ.get("CI_BOT_TEST_PARTS")
-    parts = locate(Path(given) if given else default_root(Path.home()))
+    parts = locate(parts_directory(os.environ))
     most = 0.0
 
     def watch(pid: int) -> None:

@@ -32,8 +32,9 @@ from tests.container.engine import Engine, find_engine
 from tests.container.registry import registry
 from tests.container.test_life import ImageRunner
 from tests.e2e.scene import Scene, add_orders
-from tests.github_standin.parts import default_root, locate
+from tests.github_standin.parts import locate
 from tests.github_standin.standin import GitHubStandin
+from tests.maven import parts_directory
 from tests.projects import write_shop
 from tests.servers import wait_until
 
@@ -72,8 +73,7 @@ class Programs:
 
 def main(images: Sequence[str], runs: int, programs: Programs) -> None:
     holder = find_engine(os.environ)
-    given = os.environ.get("CI_BOT_TEST_PARTS")
-    parts = locate(Path(given) if given else default_root(Path.home()))
+    parts = locate(parts_directory(os.environ))
     with (
         tempfile.TemporaryDirectory(prefix="ci-bot-pull-") as directory,
         registry(Path(directory)) as address,

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.maven import parts_directory
+
 from .local_git import LocalGit
-from .parts import Parts, PartsMissingError, default_root, locate
+from .parts import Parts, PartsMissingError, locate
 from .repo import Repo
 from .scripted import ScriptedServer
 from .standin import GitHubStandin
@@ -20,9 +22,8 @@ from .standin import GitHubStandin
 @pytest.fixture(scope="session")
 def github_parts() -> Parts:
     """The installed npm parts. Absent: skip with the reason; CI_BOT_REQUIRE_PARTS=1: fail."""
-    given = os.environ.get("CI_BOT_TEST_PARTS")
     try:
-        return locate(Path(given).expanduser() if given else default_root(Path.home()))
+        return locate(parts_directory(os.environ))
     except PartsMissingError as missing:
         if os.environ.get("CI_BOT_REQUIRE_PARTS") == "1":
             pytest.fail(f"CI_BOT_REQUIRE_PARTS=1, but {missing}")

@@ -13,7 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .parts import MANIFEST, STAMP, Parts, PartsMissingError, default_root, find_node, fingerprint
+from tests.maven import parts_directory
+
+from .parts import MANIFEST, STAMP, Parts, PartsMissingError, find_node, fingerprint
 from .parts import wheel_root as _wheel_root
 
 
@@ -72,8 +74,8 @@ def main(arguments: list[str], env: dict[str, str]) -> int:
     if len(arguments) > 1:
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    given = arguments[0] if arguments else env.get("CI_BOT_TEST_PARTS")
-    root = Path(given).expanduser().resolve() if given else default_root(Path.home())
+    root = Path(arguments[0]).expanduser() if arguments else parts_directory(env)
+    root = root.resolve()
     try:
         fresh = install(root, env)
     except PartsMissingError as error:

@@ -49,11 +49,6 @@ class Parts:
         return self.root / "node_modules/@octokit/webhooks-examples/api.github.com/index.json"
 
 
-def default_root(home: Path) -> Path:
-    """Where the parts go when CI_BOT_TEST_PARTS does not say otherwise."""
-    return home / ".cache" / "ci-bot-tests"
-
-
 def fingerprint() -> str:
     """Changes when the pinned packages change."""
     return hashlib.sha256((MANIFEST / "package-lock.json").read_bytes()).hexdigest()

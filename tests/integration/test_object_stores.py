@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -25,22 +26,22 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def on_s3(tmp_path: Path, java: None) -> Iterator[ObjectStore]:
+def running(store: AbstractContextManager[ObjectStore]) -> Iterator[ObjectStore]:
     try:
-        with s3(tmp_path / "s3") as store:
-            yield store
+        with store as found:
+            yield found
     except GoProgramMissingError as error:
         missing(str(error))
+
+
+@pytest.fixture
+def on_s3(tmp_path: Path, java: None) -> Iterator[ObjectStore]:
+    yield from running(s3(tmp_path / "s3"))
 
 
 @pytest.fixture
 def on_gcs(tmp_path: Path, java: None) -> Iterator[ObjectStore]:
-    try:
-        with gcs(tmp_path / "gcs") as store:
-            yield store
-    except GoProgramMissingError as error:
-        missing(str(error))
+    yield from running(gcs(tmp_path / "gcs"))
 
 
 def shop_in(

@@ -7,14 +7,13 @@ are built by the hashes in the go.sum of their directories here; the first time 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.go_programs import built
-from tests.servers import free_port, wait_for_port
+from tests.servers import free_port, serving
 
 HERE = Path(__file__).resolve().parent
 BUCKET = "lake"
@@ -64,7 +63,7 @@ def s3(root: Path) -> Iterator[ObjectStore]:
         "ROOT_ACCESS_KEY_ID": secret["AWS_ACCESS_KEY_ID"],
         "ROOT_SECRET_ACCESS_KEY": secret["AWS_SECRET_ACCESS_KEY"],
     }
-    with _serving(server, account, port, root / "s3.log"):
+    with serving(server, port, root / "s3.log", {**os.environ, **account}):
         settings = {
             "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}",
             "spark.hadoop.fs.s3a.path.style.access": "true",
@@ -91,7 +90,7 @@ def gcs(root: Path) -> Iterator[ObjectStore]:
         *("-public-host", address, "-external-url", f"http://{address}"),
         *("-backend", "filesystem", "-filesystem-root", kept, "-log-level", "warn"),
     ]
-    with _serving(server, {}, port, root / "gcs.log"):
+    with serving(server, port, root / "gcs.log", os.environ):
         settings = {
             "spark.hadoop.fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
             "spark.hadoop.fs.gs.storage.root.url": f"http://{address}/",
@@ -99,24 +98,3 @@ def gcs(root: Path) -> Iterator[ObjectStore]:
             "spark.hadoop.fs.gs.auth.service.account.enable": "false",
         }
         yield ObjectStore(f"gs://{BUCKET}", kept / BUCKET, settings)
-
-
-@contextmanager
-def _serving(
-    command: list[str | Path], variables: Mapping[str, str], port: int, log: Path
-) -> Iterator[None]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=log.parent,
-            env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-        try:
-            wait_for_port(process, port, log)
-            yield
-        finally:
-            process.kill()
-            process.wait()

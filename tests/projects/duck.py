@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
@@ -53,11 +54,11 @@ def write_duck_shop(root: Path) -> Shop:
     return shop
 
 
+# Byte code beside the project's files would be committed with them, as if somebody had changed it.
+@patch.object(sys, "dont_write_bytecode", new=True)
 def run_prod(shop: Shop, until: str) -> None:
     """Plans and applies prod, or runs it, up to `until`."""
     set_console(NoopConsole())
-    # Byte code beside the project's files would be committed with them, as if somebody had changed it.
-    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     context = Context(paths=[str(shop.project)])
     try:
         if context.state_reader.get_environment("prod") is None:
@@ -67,5 +68,4 @@ def run_prod(shop: Shop, until: str) -> None:
         else:
             context.run("prod", end=until, execution_time=until, ignore_cron=True)
     finally:
-        sys.dont_write_bytecode = written
         context.close()
