@@ -124,7 +124,6 @@ def test_table__follows_the_contracts() -> None:
 
 
 MOST_FOLDERS_WITH_A_FILE = 3
-MOST_FILES_IN_A_FOLDER = 12
 MODULES = sorted((ROOT / "ci_bot").rglob("*.py"))
 
 
@@ -176,11 +175,6 @@ def test_types__of_two_meanings_are_noticed() -> None:
 def test_file_names__stand_in_few_folders() -> None:
     names = Counter(path.name for path in MODULES if path.name != "__init__.py")
     assert not {n: count for n, count in names.items() if count > MOST_FOLDERS_WITH_A_FILE}
-
-
-def test_folders__hold_few_files() -> None:
-    folders = Counter(path.parent for path in MODULES)
-    assert not {str(f): n for f, n in folders.items() if n > MOST_FILES_IN_A_FOLDER}
 
 
 def test_page__names_files_that_exist() -> None:
