@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up `.venv` in this clone, from hash-locked packages alone, and installs ci-bot into it.
+# Sets up `.venv` in this clone, from hash-locked packages alone, and installs ci-bot into it, editable.
 #
 #   bash .ci/setup.sh demo      what `ci-bot demo` needs: the action's packages, Java, the data
 #   bash .ci/setup.sh test      that, and what the tests and static checks need
@@ -93,7 +93,7 @@ install_locked() {
 }
 
 install_ci_bot() {
-  pip install --quiet --no-deps --no-index --no-build-isolation --force-reinstall .
+  pip install --quiet --no-deps --no-index --no-build-isolation --force-reinstall --editable .
 }
 
 case $wanted in demo | test) ;; *) die "say demo or test, not '$wanted'" ;; esac
