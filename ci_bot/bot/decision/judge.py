@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
 from ci_bot.bot.decision.rules import PLAN_RULES
 from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.policy.weighing import Weighing
+from ci_bot.contracts.documents.judged_rows import judge_past_numbers
 from ci_bot.contracts.documents.plan import Decision
 from ci_bot.contracts.documents.report import Report, ReviewFacts, Risk
+from ci_bot.contracts.lineage.past_numbers import PastNumbers
 from ci_bot.contracts.rules import rule
 
 NOT_LISTED = rule("R10-not-listed")
@@ -27,13 +29,15 @@ MAX_REASONS = 8
 class Judgement:
     """The decision, the sentences that explain it, and every risk, heaviest first.
 
-    `set_aside` are those that the team's policy keeps out of the decision.
+    `set_aside` are those that the team's policy keeps out of the decision, `past_numbers` is what
+    the decision takes the change to do to existing rows.
     """
 
     decision: Decision
     reasons: tuple[str, ...]
     risks: tuple[Risk, ...]
     set_aside: tuple[Risk, ...] = ()
+    past_numbers: PastNumbers = field(default_factory=PastNumbers)
 
 
 def judge(
@@ -54,7 +58,8 @@ def judge(
     risks = _without_too_many(ordered(weighed.counting))
     aside = ordered(weighed.set_aside)[:MOST_RISKS]
     decision, reasons = decide(risks, facts)
-    return Judgement(decision, tuple(reasons), tuple(risks), tuple(aside))
+    past = judge_past_numbers(facts)
+    return Judgement(decision, tuple(reasons), tuple(risks), tuple(aside), past)
 
 
 def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:

@@ -39,6 +39,7 @@ from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.policy import Acceptance, ModelOwners, PolicyUsed, Weighed
 from ci_bot.contracts.lineage.impact import Impact
+from ci_bot.contracts.lineage.past_numbers import PastNumbers
 from ci_bot.contracts.policy.scopes import ScopedModels
 
 Baseline = Literal["state", "base-branch", "empty"]
@@ -156,6 +157,10 @@ class Report(Contract):
     lineage: Lineage
     impact: Impact = Field(
         default_factory=Impact, description="What depends on each column that changes."
+    )
+    past_numbers: PastNumbers | None = Field(
+        default=None,
+        description="What this change does to rows that exist today; null in older reports.",
     )
     short_window: ShortWindow | None = None
     options: list[PlanOption] = Field(

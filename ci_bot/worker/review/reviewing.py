@@ -27,6 +27,7 @@ from ci_bot.worker.review.policy_scopes import scopes_of_told
 from ci_bot.worker.review.refused import refused
 from ci_bot.worker.review.rule_inputs import rule_inputs
 from ci_bot.worker.rules import find
+from ci_bot.worker.rules.files.seed_rows import compare_seed_rows
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import NotLoaded, failure_of
@@ -95,7 +96,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         told = (*described["changes"], *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
     with clock.phase("impact"):
-        impact = column_impact(planned, names, found)
+        impact = column_impact(planned, names, found, compare_seed_rows(inputs))
     described["cost"] = with_unneeded(described["cost"], described["work"], impact)
     with clock.phase("prod plan"):
         merged = facts.prod_plan()

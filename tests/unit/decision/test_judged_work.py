@@ -153,7 +153,7 @@ def test_r06__nothing_to_build(kind: str, told: str) -> None:
     )
 
     assert told in text
-    assert "1 reader follows (`mart.a`)" in text
+    assert "1 model below gets a new version (`mart.a`), and it is not rebuilt" in text
 
 
 def test_r06__a_full_model_is_rebuilt_although_the_environment_only_previews_it() -> None:
@@ -215,15 +215,15 @@ def test_r06__readers_are_named_by_what_happens_to_each() -> None:
         ),
     )
 
-    assert "3 readers follow" in text
-    assert text.endswith("1 table of them built again; history stays in `mart.forward`.")
+    assert "3 models below get a new version" in text
+    assert text.endswith(", 1 table and 1 view rebuilt; history stays in `mart.forward`.")
 
 
 def test_r06__no_reader_changes() -> None:
     text = evidence(changes=[BREAKING], backfill=[built()], prod_plan=full(built()))
 
     assert text.endswith(
-        "60 intervals since 2024-01-01 are computed again; no other model changes with it."
+        "60 intervals since 2024-01-01 are computed again; no other model is rebuilt because of it."
     )
 
 

@@ -437,8 +437,8 @@ def test_r06__a_breaking_change_counts_every_modified_reader() -> None:
 
     risk = only(judgement, "R06-breaking-rebuild")
     assert risk.severity == "high"
-    assert "60 intervals since 2024-01-01 are computed again; 3 readers follow" in risk.evidence
-    assert "2 tables of them built again" in risk.evidence
+    assert "60 intervals since 2024-01-01 are computed again; 3 models below get a" in risk.evidence
+    assert "2 tables and 1 view rebuilt" in risk.evidence
 
 
 def test_r06__a_proven_rewrite_costs_and_endangers_nothing() -> None:

@@ -232,7 +232,14 @@ def test_impact__of_other_statements_around_a_query__is_its_rows() -> None:
     after = CHAIN["b.sql"].replace(");\n", ");\nSET spark.sql.ansi.enabled = true;\n", 1)
     found = impact(CHAIN, {"b.sql": after})
     assert parts(found) == {("mart.daily", None): "rows"}
-    assert found.changed[0].why == "Statements before or after its query change."
+    assert found.changed[0].why == (
+        "Statements before or after its query change, and they can change rows or values."
+    )
+
+
+def test_impact__of_statements_that_write_no_rows__is_nothing() -> None:
+    after = CHAIN["b.sql"] + ";\nANALYZE TABLE @this_model COMPUTE STATISTICS;\n"
+    assert parts(impact(CHAIN, {"b.sql": after})) == {}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +247,7 @@ def test_impact__of_other_statements_around_a_query__is_its_rows() -> None:
     [
         ("kind FULL", "kind FULL, partitioned_by day", {}),
         ("kind FULL", "kind VIEW", {}),
-        ("kind FULL", "kind FULL, stamp 'again'", {("mart.daily", None): "rows"}),
+        ("kind FULL", "kind FULL, stamp 'again'", {}),
         (
             "kind FULL",
             "kind INCREMENTAL_BY_UNIQUE_KEY (unique_key day)",

@@ -250,24 +250,67 @@ HISTORY = "for all of its history"
     ("expected", "document"),
     [
         (
-            f"Past numbers may change: `stg.orders` is computed anew {HISTORY}, and 2 models "
-            "depend on it.",
+            f"Past numbers may change: `stg.orders` is computed anew {HISTORY}; 2 models are "
+            "rebuilt.",
             {"impact": Impact()},
         ),
         (
-            f"Past numbers change: `amount` in `stg.orders` is computed differently {HISTORY}, and "
-            "4 models depend on it.",
+            f"Past numbers change: `amount` in `stg.orders` is computed differently {HISTORY}; 4 "
+            "other models read what changes.",
             {"impact": Impact(changed=[part("computed", "amount", reached=REACHED)])},
         ),
         (
-            f"Past numbers change: `stg.orders` gets other rows {HISTORY}, and no other model "
-            "depends on it.",
+            f"Past numbers change: `stg.orders` gets other rows {HISTORY}; no other model reads "
+            "what changes, and 2 models are rebuilt all the same.",
             {"impact": Impact(changed=[part("rows")])},
         ),
         (
-            "Past numbers may change: what changes in `stg.orders` cannot be told, and 1 model may "
-            "depend on it.",
-            {"impact": Impact(changed=[part("unknown")], indirect=UNKNOWN)},
+            f"Past numbers change: `a` and `b` in `stg.orders` are computed differently {HISTORY}; "
+            "1 other model reads what changes, and 1 more model is rebuilt all the same.",
+            {
+                "impact": Impact(
+                    changed=[
+                        part("computed", "a", reached=REACHED[:1]),
+                        part("computed", "b", reached=REACHED[:1]),
+                    ]
+                )
+            },
+        ),
+        (
+            "Past numbers change: `stg.orders` gets other rows; 1 other model reads what changes, "
+            "and no other model is rebuilt.",
+            {
+                "changes": [
+                    make_change(**HARMLESS),
+                    make_change("m.m0", change="indirect", category="indirect_non_breaking"),
+                ],
+                "impact": Impact(changed=[part("rows", reached=REACHED[:1])]),
+                "prod_plan": None,
+            },
+        ),
+        (
+            "Past numbers change: `stg.orders` gets 1 more row; no other model reads what changes.",
+            {
+                "changes": [make_change(kind="SEED")],
+                "impact": Impact(changed=[part("rows", why="It gets 1 more row.")]),
+            },
+        ),
+        (
+            "Past numbers change: `price` in `stg.orders` holds other values; no other model reads "
+            "what changes.",
+            {
+                "changes": [make_change(kind="SEED")],
+                "impact": Impact(changed=[part("computed", "price")]),
+            },
+        ),
+        (
+            "`stg.orders` is built again; no column or row is defined differently.",
+            {"changes": [make_change(**HARMLESS)]},
+        ),
+        (
+            "Past numbers may change: what changes in `stg.orders` cannot be told; 1 other model may "
+            "read what changes, and 1 more model is rebuilt all the same.",
+            {"impact": Impact(changed=[part("unknown", why="Python.")], indirect=UNKNOWN)},
         ),
         (
             "Adds the columns `a` and `b` to `stg.orders`; nothing that exists today changes.",

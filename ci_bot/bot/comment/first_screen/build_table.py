@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.comment.first_screen.forward_only import forward_only_models
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
+from ci_bot.contracts.documents.forward_only import forward_only_models
 from ci_bot.contracts.documents.plan import Backfill, Cost
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import tables_of, totals

@@ -27,8 +27,8 @@ _POINTS: dict[str, tuple[Severity, ...]] = {
 }
 # What the sentence at the top says already, of the models that it is about.
 _TOLD: dict[Subject, tuple[str, ...]] = {
-    "past": ("R06-breaking-rebuild",),
-    "loss": ("R04-model-removed", "R06-breaking-rebuild"),
+    "past": ("R06-breaking-rebuild", "R06-past-numbers"),
+    "loss": ("R04-model-removed", "R06-breaking-rebuild", "R06-past-numbers"),
 }
 # What the sentence and the table say of every change; no reader has to do anything about it.
 _FACTS = ("additive-change", "metadata-only")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from ci_bot.bot.comment.first_screen.past_numbers import PastNumbers
+from ci_bot.bot.comment.first_screen.past_numbers import past_numbers_sentence
 from ci_bot.bot.comment.first_screen.spelling import listed, quoted
 from ci_bot.bot.comment.text import words
+from ci_bot.contracts.documents.judged_rows import past_numbers_of
 from ci_bot.contracts.documents.plan import Change, ColumnChange
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.documents.work import totals
@@ -64,7 +65,7 @@ class _Change:
         self._report = report
         self._base_name = base_name
         self._own = [change for change in report.changes if not change.from_base]
-        self._past_numbers = PastNumbers(report, self._own)
+        self._past_numbers = past_numbers_of(report)
         self._drift = len(report.changes) - len(self._own)
 
     def headline(self) -> Headline:
@@ -111,6 +112,10 @@ class _Change:
             models = [item.model for item in self._report.restatements]
             are = "is" if len(models) == 1 else "are"
             return f"No model changes; {listed(models)} {are} built again in this environment."
+        edited = _names(self._of("direct"))
+        if edited:
+            are = "is" if len(edited) == 1 else "are"
+            return f"{listed(edited)} {are} built again; no column or row is defined differently."
         if self._own:
             are = "is" if len(self._own) == 1 else "are"
             return f"{words.count(len(self._own), 'model')} {are} built again; none is edited."
@@ -142,7 +147,7 @@ class _Change:
 
     def _past(self) -> tuple[str, list[str]] | None:
         past = self._past_numbers
-        return (past.sentence(), past.models) if past.models else None
+        return (past_numbers_sentence(self._report), past.models) if past.changed else None
 
     def _retyped(self) -> tuple[str, list[str]] | None:
         found = self._of_columns(_is_retyped)
@@ -159,7 +164,7 @@ class _Change:
     @cached_property
     def _forwarded(self) -> list[str]:
         edited = {change.model for change in self._of("direct")}
-        return sorted(self._past_numbers.kept & edited)
+        return sorted(edited.intersection(self._past_numbers.keeps_history))
 
     def _forward(self) -> tuple[str, list[str]] | None:
         if not self._forwarded:

@@ -1,98 +1,79 @@
-"""Which models' existing rows come out differently, what of them, and who depends on it."""
+"""The sentence about existing rows that come out differently: what of them, and who reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-
-from ci_bot.bot.comment.first_screen.forward_only import forward_only_models
 from ci_bot.bot.comment.first_screen.spelling import listed, quoted
 from ci_bot.bot.comment.text import words
-from ci_bot.contracts.documents.plan import Change
+from ci_bot.contracts.documents.judged_rows import past_numbers_of
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.lineage.past_numbers import ChangedRows, PastNumbers
+
+# How many rows of a seed come and go is said in full.
+_OF_SEEDS = ("It gets ", "It loses ")
 
 
-class PastNumbers:
-    """What a report's own changes (`own`, without those of the base branch) do to existing rows.
+def past_numbers_sentence(report: Report) -> str:
+    """What is computed differently, how many models read that, and how many are rebuilt."""
+    past = past_numbers_of(report)
+    change = "Past numbers change" if past.certain else "Past numbers may change"
+    return f"{change}: {_what(report)}{_readers(past)}."
 
-    Attributes:
-        models: Those whose rows come out differently, as far as anybody can tell.
-    """
 
-    def __init__(self, report: Report, own: Sequence[Change]) -> None:
-        self._report, self._own = report, own
-        self._parts = report.impact.changed
+def _what(report: Report) -> str:
+    past = past_numbers_of(report)
+    if len(past.changed) > 1:
+        return f"{listed(past.models)} are computed differently"
+    [rows] = past.changed
+    model, history = quoted(rows.model), _history(report, rows.model)
+    if rows.columns:
+        return _columns(report, rows)
+    if rows.rows:
+        of_a_seed = rows.why is not None and rows.why.startswith(_OF_SEEDS)
+        told = (rows.why or "").removeprefix("It ").rstrip(".")
+        return f"{model} {told if of_a_seed else f'gets other rows{history}'}"
+    if rows.why:
+        return f"what changes in {model} cannot be told"
+    return f"{model} is computed anew{history}"
 
-    @cached_property
-    def models(self) -> list[str]:
-        """Models whose existing rows come out differently, as far as anybody can tell."""
-        by_rebuild = {
-            change.model
-            for change in self._own
-            if change.change == "direct" and change.category in ("breaking", "uncategorized")
-        }
-        parts = {part.model for part in self._parts if part.how in ("computed", "rows")}
-        told = {part.model for part in self._report.impact.changed}
-        # A breaking change of which the columns tell all is told by them.
-        harmless = {model for model in by_rebuild & told if not self._may_differ(model)}
-        direct = {change.model for change in self._own if change.change == "direct"} - self.kept
-        return sorted(((by_rebuild - harmless) | parts) & direct)
 
-    def _may_differ(self, model: str) -> bool:
-        hows = {part.how for part in self._parts if part.model == model}
-        return bool(hows & {"computed", "rows", "unknown"})
+def _columns(report: Report, rows: ChangedRows) -> str:
+    one, where = len(rows.columns) == 1, f"{listed(rows.columns)} in {quoted(rows.model)}"
+    if any(change.model == rows.model and change.kind == "SEED" for change in report.changes):
+        return f"{where} {'holds' if one else 'hold'} other values"
+    what = f"{where} {'is' if one else 'are'} computed differently{_history(report, rows.model)}"
+    return f"{what}, with other rows" if rows.rows else what
 
-    @cached_property
-    def kept(self) -> frozenset[str]:
-        """Models whose history stays as it is."""
-        return forward_only_models(self._report)
 
-    def sentence(self) -> str:
-        """What is computed differently, and how many models depend on it."""
-        sure = {part.model for part in self._parts if part.how in ("computed", "rows")}
-        change = "Past numbers change" if set(self.models) <= sure else "Past numbers may change"
-        return f"{change}: {self._what()}{self._followed()}."
+def _history(report: Report, model: str) -> str:
+    plan = report.prod_plan
+    built = plan.full_backfill if plan else []
+    whole = any(item.model == model and item.action == "incremental" for item in built)
+    return " for all of its history" if whole else ""
 
-    def _what(self) -> str:
-        if len(self.models) > 1:
-            return f"{listed(self.models)} are computed differently"
-        [model] = self.models
-        mine = [part for part in self._parts if part.model == model]
-        columns = [part.column for part in mine if part.how == "computed" and part.column]
-        history = " for all of its history" if model in self._whole_history else ""
-        if columns:
-            are = "is" if len(columns) == 1 else "are"
-            what = f"{listed(columns)} in {quoted(model)} {are} computed differently{history}"
-            return f"{what}, with other rows" if any(p.how == "rows" for p in mine) else what
-        if any(part.how == "rows" for part in mine):
-            return f"{quoted(model)} gets other rows{history}"
-        if any(part.how == "unknown" for part in mine):
-            return f"what changes in {quoted(model)} cannot be told"
-        return f"{quoted(model)} is computed anew{history}"
 
-    @cached_property
-    def _whole_history(self) -> frozenset[str]:
-        plan = self._report.prod_plan
-        built = plan.full_backfill if plan else []
-        return frozenset(item.model for item in built if item.action == "incremental")
+def _readers(past: PastNumbers) -> str:
+    """Models that read what changes, and models that are rebuilt: the two are not the same."""
+    more = past.rebuilt - past.readers - past.maybe_readers
+    if not past.readers_known:
+        return f"; {_rebuilt(past.rebuilt)}" if past.rebuilt else ""
+    if not (past.readers or past.maybe_readers):
+        none = "; no other model reads what changes"
+        return f"{none}, and {_rebuilt(more)} all the same" if more > 0 else none
+    if not past.rebuilt and past.readers:
+        return f"; {_read(past)}, and no other model is rebuilt"
+    return f"; {_read(past)}" + (
+        f", and {_rebuilt(more, ' more')} all the same" if more > 0 else ""
+    )
 
-    def _followed(self) -> str:
-        """How many models depend on these, and how many may."""
-        impact, lead = self._report.impact, set(self.models)
-        parts = [part for part in self._parts if part.model in lead and part.how != "added"]
-        known = {model.model for part in parts for model in part.reached} - lead
-        more = max((part.more_models for part in parts), default=0)
-        unknown = {item.model for item in impact.indirect if item.reached == "unknown"} - known
-        if not lead <= {part.model for part in self._parts}:
-            # Nobody has traced the columns; SQLMesh knows which models follow.
-            known |= {change.model for change in self._own if change.change == "indirect"}
-            unknown -= known
-        number = len(known) + more
-        depend = f"{words.count(number, 'model')} {'depends' if number == 1 else 'depend'} on it"
-        if number and unknown:
-            return f", {depend} and {words.number(len(unknown))} more may"
-        if unknown:
-            return f", and {words.count(len(unknown), 'model')} may depend on it"
-        if number:
-            return f", and {depend}"
-        return "" if impact.more_changed else ", and no other model depends on it"
+
+def _read(past: PastNumbers) -> str:
+    if not past.readers:
+        return f"{words.count(past.maybe_readers, 'other model')} may read what changes"
+    read = "reads" if past.readers == 1 else "read"
+    text = f"{words.count(past.readers, 'other model')} {read} what changes"
+    return f"{text}, {words.number(past.maybe_readers)} more may" if past.maybe_readers else text
+
+
+def _rebuilt(number: int, more: str = "") -> str:
+    noun = "model" if number == 1 else "models"
+    return f"{words.number(number)}{more} {noun} {'is' if number == 1 else 'are'} rebuilt"

@@ -6,8 +6,8 @@ from collections import defaultdict
 
 from ci_bot.bot.comment.column_impact import lineage_notes
 from ci_bot.bot.comment.first_screen.fixes import reached
-from ci_bot.bot.comment.first_screen.forward_only import forward_only_models
 from ci_bot.bot.comment.lineage import DrawnLineage, draw
+from ci_bot.contracts.documents.forward_only import forward_only_models
 from ci_bot.contracts.documents.plan import Lineage
 from ci_bot.contracts.documents.report import Report
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
+from ci_bot.contracts.documents.judged_rows import judge_past_numbers
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.rules import rule
 
@@ -37,19 +38,23 @@ def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
 
 @judges(ADDITIVE_CHANGE)
 def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """A non-breaking change: readers keep their results."""
+    """A non-breaking change by which no existing row differs: readers keep their results."""
+    past = set(judge_past_numbers(facts).models)
     for change in facts.changes:
-        if change.change == "direct" and change.category == "non_breaking" and not change.from_base:
-            added = [column.name for column in change.columns if column.before is None]
-            yield risk(
-                ADDITIVE_CHANGE,
-                f"Non-breaking change; new columns: {listed(added)}."
-                if added
-                else "Non-breaking change; readers are not built again.",
-                "nothing to do",
-                model=change.model,
-                path=change.path,
-            )
+        if change.change != "direct" or change.category != "non_breaking" or change.from_base:
+            continue
+        if change.model in past:
+            continue  # `R06-past-numbers` says what differs
+        added = [column.name for column in change.columns if column.before is None]
+        yield risk(
+            ADDITIVE_CHANGE,
+            f"Non-breaking change; new columns: {listed(added)}."
+            if added
+            else "Non-breaking change: the model is built again, and no model that reads it is.",
+            "nothing to do",
+            model=change.model,
+            path=change.path,
+        )
 
 
 @judges(METADATA_ONLY)

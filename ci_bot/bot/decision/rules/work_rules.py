@@ -9,6 +9,7 @@ from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judged import JudgedWork, judged_work
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
+from ci_bot.contracts.documents.judged_rows import judge_past_numbers
 from ci_bot.contracts.documents.plan import Change, ModelRange
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.documents.work import totals
@@ -16,6 +17,7 @@ from ci_bot.contracts.rules import RULES, rule
 
 BREAKING_REBUILD = rule("R06-breaking-rebuild")
 HISTORY_LOST = rule("R06-history-lost")
+PAST_NUMBERS = rule("R06-past-numbers")
 METADATA_BACKFILL = rule("R06-metadata-backfill")
 RESTATEMENT_ELSEWHERE = rule("R08-restatement-elsewhere")
 CHANGED_ELSEWHERE = rule("R11-changed-elsewhere")
@@ -54,8 +56,12 @@ def _meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
     if judged is None:
         return "Breaking change"
     if judged.keeps_history:
-        return "Results change from now on"
-    return "Results change for all of history"
+        return "The new definition counts from now on"
+    if judged.item.action == "seed":
+        return "The rows of the seed differ"
+    if judged.item.action == "incremental":
+        return "The new definition counts for all of history"
+    return "The new definition counts for all rows"
 
 
 def _work(work: JudgedWork, change: Change, environment: str) -> str:
@@ -76,6 +82,8 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
         )
     if item.action == "recreate_view":
         return "the view is replaced and readers see the new results at once"
+    if item.action == "seed":
+        return "the file is loaded again"
     if item.action != "incremental":
         return "the whole table is computed again"
     since = f" since {item.start[:10]}" if item.start else ""
@@ -87,20 +95,52 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
 
 
 def _readers(work: JudgedWork, readers: list[str]) -> str:
+    """Which models SQLMesh gives a new version because of it, whatever they read of it."""
     if not readers:
-        return "no other model changes with it"
+        return "no other model is rebuilt because of it"
     judged = [work.models[name] for name in readers if name in work.models]
-    rebuilt = totals(one.item for one in judged if not one.keeps_history).tables
+    rebuilt = totals(one.item for one in judged if not one.keeps_history)
     kept = [name for name in readers if name in work.models and work.models[name].keeps_history]
-    text = f"{counted(len(readers), 'reader')} follow{_s(readers)} ({listed(readers)})"
+    get = "gets" if len(readers) == 1 else "get"
+    text = f"{counted(len(readers), 'model')} below {get} a new version ({listed(readers)})"
     if kept and not work.prod_known:
         return f"{text}, and how many of them prod builds again is not known"
-    text += f", {counted(rebuilt, 'table')} of them built again"
+    amounts = [(rebuilt.tables, "table"), (rebuilt.views, "view")]
+    built = " and ".join(counted(number, noun) for number, noun in amounts if number)
+    none = "it is not rebuilt" if len(readers) == 1 else "none of them is rebuilt"
+    text += f", {built} rebuilt" if built else f", and {none}"
     return text + (f"; history stays in {listed(kept)}" if kept else "")
 
 
-def _s(subjects: list[str]) -> str:
-    return "s" if len(subjects) == 1 else ""
+def _are(subjects: list[str]) -> str:
+    return "is" if len(subjects) == 1 else "are"
+
+
+@judges(PAST_NUMBERS)
+def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R06: rows differ by what SQLMesh does not compare, so nothing below is built again."""
+    changes = {change.model: change for change in facts.changes}
+    downstream = followers(facts)
+    for rows in judge_past_numbers(facts).changed:
+        change = changes[rows.model]
+        if change.category != "non_breaking":
+            continue
+        are = "is" if len(rows.columns) == 1 else "are"
+        what = rows.why or f"{listed(rows.columns)} {are} computed differently."
+        readers = sorted(downstream.get(change.model, ()))
+        below = (
+            f"{counted(len(readers), 'model')} below {_are(readers)} not rebuilt and "
+            f"{'keeps' if len(readers) == 1 else 'keep'} the old rows ({listed(readers)})"
+            if readers
+            else "no other model reads it"
+        )
+        yield risk(
+            PAST_NUMBERS,
+            f"{what} The model is built again, and SQLMesh calls the change non-breaking: {below}.",
+            "the owner confirms that past results are meant to change",
+            model=change.model,
+            path=change.path,
+        )
 
 
 @judges(HISTORY_LOST)

@@ -221,6 +221,7 @@ def _report(
         stages=facts.stages,
         lineage=facts.lineage,
         impact=facts.impact,
+        past_numbers=judgement.past_numbers,
         short_window=facts.short_window,
         options=facts.options,
         environment_now=facts.environment_now,

@@ -11,31 +11,41 @@ from ci_bot.worker.review.column_impact.impact_definitions import (
     definition_of,
     own_statements,
 )
+from ci_bot.worker.rules.files.seed_rows import SeedRows
 from ci_bot.worker.rules.sql.columns import known_types, retyped
+from ci_bot.worker.statements.row_effects import statements_change_rows
 
 _SAME_DATA = frozenset({"FULL", "VIEW", "EMBEDDED"})  # other storage, the same content
 _WITHOUT_DATA = (
     *("partitioned_by", "clustered_by", "table_format", "storage_format", "physical_properties"),
     *("physical_schema", "physical_version", "virtual_environment_mode", "optimize_query"),
+    "stamp",  # it is built again on request
     *("python_env", "jinja_macros", "columns_to_types_"),
 )
 
 
-_DECIDING = {
+_OF_INTERVALS = {
     "lookback": "Its lookback changes.",
     "interval_unit": "Its interval changes.",
-    "gateway": "It runs on another gateway.",
-    "stamp": "Its stamp changes: it is built again on request.",
 }
+_DECIDING = {"gateway": "It runs on another gateway."}
 
 
-def changed_columns(before: Any, after: Any) -> Iterator[tuple[str, HowChanged]]:
-    """Columns that get another type, and those of a seed that hold other values."""
+def changed_columns(
+    before: Any, after: Any, seed_rows: SeedRows | None = None
+) -> Iterator[tuple[str, HowChanged]]:
+    """Columns that get another type, and those of a seed that hold other values.
+
+    Args:
+        seed_rows: how the rows of a seed differ, where its former text is known.
+    """
     old, new = known_types(before) or {}, known_types(after) or {}
     for name, kind in old.items():
         if name in new and retyped(kind, new[name]) is not None:
             yield name, "retyped"
-    if before.is_seed and after.is_seed:
+    if seed_rows is not None:
+        yield from ((name, "computed") for name in seed_rows.columns)
+    elif before.is_seed and after.is_seed:
         hashes = before.column_hashes, after.column_hashes
         yield from ((name, "computed") for name in _differing(*hashes))
 
@@ -44,20 +54,30 @@ def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [name.lower() for name in old if name in new and old[name] != new[name]]
 
 
-def beside_query(before: Any, after: Any) -> str | None:
-    """What besides the query decides about a model's data and differs, as a sentence."""
+def beside_query(before: Any, after: Any, seed_rows: SeedRows | None = None) -> str | None:
+    """What besides the query decides about a model's data and differs, as a sentence.
+
+    Args:
+        seed_rows: how the rows of a seed differ, where its former text is known.
+    """
     kinds = {before.kind.model_kind_name.value, after.kind.model_kind_name.value}
     if before.kind.data_hash_values != after.kind.data_hash_values and not kinds <= _SAME_DATA:
         return "Its kind changes."
+    if seed_rows is not None:
+        return seed_rows.sentence
     if before.is_seed and after.is_seed:
         same = before.column_hashes.items() & after.column_hashes.items()
         return None if same or before.column_hashes == after.column_hashes else "Its rows change."
-    found = next((told for name, told in _DECIDING.items() if _differ(before, after, name)), None)
-    if found is None and own_statements(before) != own_statements(after):
-        found = "Statements before or after its query change."
+    deciding = _DECIDING if kinds <= _SAME_DATA else _DECIDING | _OF_INTERVALS
+    found = next((told for name, told in deciding.items() if _differ(before, after, name)), None)
+    statements = own_statements(before), own_statements(after)
+    if found is None and statements_change_rows(*statements, after.dialect):
+        found = "Statements before or after its query change, and they can change rows or values."
     if found is None and _hidden_code(before, after):
         found = "A macro changes that computes with the times of a run."
-    seen = any(_differ(before, after, name) for name in ("query_", "kind", *_WITHOUT_DATA))
+    seen = statements[0] != statements[1] or any(
+        _differ(before, after, name) for name in ("query_", "kind", *_OF_INTERVALS, *_WITHOUT_DATA)
+    )
     if found is None and not seen and not before.kind.is_external:
         found = "Something besides its query changes."
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from ci_bot.worker.review.column_impact.impact_definitions import (
     definition_of,
     read_elsewhere,
 )
+from ci_bot.worker.rules.files.seed_rows import SeedRows
 from ci_bot.worker.rules.sql.columns import known_types
 from ci_bot.worker.rules.sql.queries import plain
 from ci_bot.worker.words.names import Names
@@ -38,6 +39,7 @@ class ChangedModels:
         kinds: how those differ that do.
         removed: those that are gone.
         same_result: what people call those whose edit is proved to change no result.
+        seed_rows: how the rows of seeds differ, of those whose former text is known.
     """
 
     after: Mapping[str, Any]
@@ -45,9 +47,15 @@ class ChangedModels:
     kinds: Mapping[str, ChangeType]
     removed: Sequence[str] = ()
     same_result: frozenset[str] = frozenset()
+    seed_rows: Mapping[str, SeedRows] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, planned: Planned, findings: Iterable[Finding]) -> ChangedModels:
+    def of(
+        cls,
+        planned: Planned,
+        findings: Iterable[Finding],
+        seed_rows: Mapping[str, SeedRows] | None = None,
+    ) -> ChangedModels:
         """Those of a plan, on which the rules on changes found `findings`."""
         diff = planned.plan.context_diff
         after = {s.name: s.node for s in planned.snapshots.values() if s.is_model}
@@ -62,6 +70,7 @@ class ChangedModels:
             kinds=kinds,
             removed=[str(info.name) for info in diff.removed_snapshots.values()],
             same_result=frozenset(f.model for f in findings if f.model and f.rule == _SAME_RESULT),
+            seed_rows=seed_rows or {},
         )
 
 
@@ -70,7 +79,10 @@ def _is_edited(new: Any, old: Any) -> bool:
 
 
 def column_impact(
-    planned: Planned | None, names: Names, findings: Iterable[Finding] = ()
+    planned: Planned | None,
+    names: Names,
+    findings: Iterable[Finding] = (),
+    seed_rows: Mapping[str, SeedRows] | None = None,
 ) -> Impact:
     """What depends on each column that the plan changes; empty without a plan.
 
@@ -79,10 +91,11 @@ def column_impact(
 
     Args:
         findings: Of the rules on changes, which may have proved that an edit changes no result.
+        seed_rows: How the rows of seeds differ, of those whose former text is known.
     """
     if planned is None:
         return Impact()
-    changed = ChangedModels.of(planned, findings)
+    changed = ChangedModels.of(planned, findings, seed_rows)
     try:
         return impact_of(project_of(changed, names))
     except Exception as error:  # the project's own code is rendered in here, and may raise anything
@@ -133,6 +146,7 @@ class _Reader:
         self._kinds = changed.kinds
         self._removed = changed.removed
         self._same_result = changed.same_result
+        self._seed_rows = changed.seed_rows
         self._readers: dict[str, list[str]] = {}
         # Files are loaded in any order, and a report of the same plan is the same report.
         for name, node in sorted(self._nodes.items()):
@@ -199,6 +213,7 @@ class _Reader:
         node = self._nodes[name]
         before = self._before.get(name) if change == "direct" else None
         is_source = node.is_seed or node.kind.is_external
+        rows = self._seed_rows.get(name)
         return Model(
             name=plain(name),
             parents=tuple(sorted(plain(parent) for parent in node.depends_on)),
@@ -207,9 +222,9 @@ class _Reader:
             before=None if before is None or is_source else partial(definition_of, before),
             columns_before=_names_of(before),
             columns_after=_names_of(node) if before is not None else None,
-            changed={} if before is None else dict(changed_columns(before, node)),
+            changed={} if before is None else dict(changed_columns(before, node, rows)),
             same_result=self._names.of(name) in self._same_result,
-            beside_query=None if before is None else beside_query(before, node),
+            beside_query=None if before is None else beside_query(before, node, rows),
             deciding=deciding(node),
             read_elsewhere=frozenset(read_elsewhere(node)),
             is_source=is_source,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ci_bot.contracts.documents.plan import Change
-from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.report import Report, ReviewFacts
 
 
-def forward_only_models(report: Report) -> frozenset[str]:
+def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
     """Models whose tables in `prod` keep their rows, so that only new intervals change.
 
     A forward-only reader of a breaking change has the category of its parent. It is known by its

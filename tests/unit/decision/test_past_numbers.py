@@ -1,0 +1,151 @@
+"""One judgement of what a change does to existing rows: decision and headline follow it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from ci_bot.contracts.documents.judged_rows import judge_past_numbers, past_numbers_of
+from ci_bot.contracts.documents.plan import Lineage
+from ci_bot.contracts.lineage.impact import ChangedPart, Impact, IndirectModel, ReachedModel
+from tests.factories import make_report
+from tests.unit.decision.facts import changed, facts, found, judged, only
+
+RULE = "R06-past-numbers"
+STATEMENT = "Statements before or after its query change, and they can change rows or values."
+
+
+def part(how: str, column: str | None = None, **more: Any) -> ChangedPart:
+    return ChangedPart.model_validate(
+        {"model": "stg.orders", "column": column, "how": how, "why": STATEMENT} | more
+    )
+
+
+def impact(*parts: ChangedPart) -> Impact:
+    return Impact(changed=list(parts))
+
+
+def rules(**parts: Any) -> set[str]:
+    return {risk.rule for risk in judged(**parts).risks}
+
+
+def test_rows__that_change_by_a_non_breaking_change_ask_for_a_review() -> None:
+    reader = changed("mart.a", change="indirect", category="indirect_non_breaking")
+    judgement = judged(
+        changes=[changed(), reader],
+        impact=impact(part("rows")),
+        lineage=Lineage(edges=[("stg.orders", "mart.a")]),
+    )
+    risk = only(judgement, RULE)
+    assert judgement.decision == "review"
+    assert risk.evidence == (
+        f"{STATEMENT} The model is built again, and SQLMesh calls the change non-breaking: 1 model "
+        "below is not rebuilt and keeps the old rows (`mart.a`)."
+    )
+    assert "additive-change" not in {item.rule for item in judgement.risks}
+
+
+def test_columns__that_are_computed_by_other_code_are_named() -> None:
+    risk = only(judged(changes=[changed()], impact=impact(part("computed", "tax", why=None))), RULE)
+    assert risk.evidence.startswith("`tax` is computed differently. The model")
+    assert risk.evidence.endswith("no other model reads it.")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [part("added", "tax")],
+        [part("reordered")],
+        [part("retyped", "tax")],
+    ],
+)
+def test_change__that_leaves_existing_rows_is_go(parts: list[ChangedPart]) -> None:
+    judgement = judged(changes=[changed()], impact=impact(*parts))
+    assert judgement.decision == "go"
+    assert not judgement.past_numbers.changed
+    assert only(judgement, "additive-change").clears_when == "nothing to do"
+
+
+def test_base_branchs_own_change__is_not_judged() -> None:
+    assert RULE not in rules(changes=[changed(from_base=True)], impact=impact(part("rows")))
+
+
+CATEGORIES = ("breaking", "non_breaking", "forward_only", "metadata", "uncategorized")
+HOWS = ("computed", "rows", "unknown", "added", "dropped", "reordered")
+
+
+@pytest.mark.parametrize(
+    ("category", "how", "kind", "same"),
+    list(product(CATEGORIES, (*HOWS, None), ("FULL", "EXTERNAL", "SEED"), (False, True))),
+)
+def test_decision__is_never_go_where_past_numbers_change(
+    category: str | None, how: str | None, kind: str, same: bool
+) -> None:
+    column = "amount" if how in ("computed", "added", "dropped") else None
+    judgement = judged(
+        changes=[changed(category=category, kind=kind)],
+        impact=impact(part(how, column)) if how else Impact(),
+        findings=[found("same-result", "info", model="stg.orders")] if same else [],
+    )
+    assert judgement.decision != "go" or not judgement.past_numbers.changed
+    if same or category == "forward_only":
+        assert not judgement.past_numbers.changed
+
+
+def test_readers__and_rebuilt_models_are_two_numbers() -> None:
+    past = judge_past_numbers(
+        facts(
+            changes=[
+                changed(category="breaking"),
+                *(
+                    changed(f"mart.m{n}", change="indirect", category="indirect_breaking")
+                    for n in range(7)
+                ),
+                changed("mart.reused", change="indirect", category="indirect_non_breaking"),
+                changed("mart.kept", change="indirect", category="forward_only"),
+            ],
+            impact=Impact(
+                changed=[
+                    part(
+                        "computed",
+                        "a",
+                        reached=[ReachedModel(model="mart.m0", columns=["a"], rows=False)],
+                    ),
+                    part(
+                        "computed",
+                        "b",
+                        reached=[ReachedModel(model="mart.m1", columns=["b"], rows=False)],
+                    ),
+                    part("added", "c"),
+                ],
+                indirect=[
+                    IndirectModel(model="mart.m0", reached="unknown", why="?"),
+                    IndirectModel(model="mart.m2", reached="unknown", why="?"),
+                    IndirectModel(model="mart.m3", reached="no", why="-"),
+                ],
+            ),
+        )
+    )
+    assert past.models == ["stg.orders"]
+    assert (past.readers, past.maybe_readers, past.rebuilt) == (2, 1, 7)
+    assert past.keeps_history == ["mart.kept"]
+    assert past.readers_known
+    assert past.certain
+
+
+def test_readers__are_not_known_where_the_impact_was_cut() -> None:
+    known = {"changes": [changed(category="breaking")]}
+    cut = Impact(changed=[part("rows")], more_changed=1)
+    assert not judge_past_numbers(facts(**known, impact=cut)).readers_known
+    assert not judge_past_numbers(facts(**known)).readers_known
+
+
+def test_report__of_an_older_version_is_judged_when_it_is_shown() -> None:
+    older = make_report(impact=impact(part("rows")))
+    assert older.past_numbers is None
+    assert past_numbers_of(older).models == ["stg.orders"]
+    said = older.model_copy(update={"past_numbers": past_numbers_of(make_report(changes=[]))})
+    assert past_numbers_of(said).models == []
