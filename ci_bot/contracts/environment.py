@@ -169,9 +169,21 @@ def for_cleanup(text: str, *, prefix: str, number: int | None) -> EnvironmentNam
     if found is None or number not in (None, found):
         whose = "a PR environment" if number is None else f"the environment of #{number}"
         raise _not_the_pulls(
-            f"{_shown(text)} is not the name of {whose}, so it is not removed.", prefix
+            f"{_shown(text)} is not the name of {whose}, so it is not removed.",
+            prefix,
+            _removed_otherwise(text) if number is None else "",
         )
     return EnvironmentName(text)
+
+
+def _removed_otherwise(text: str) -> str:
+    """How a person removes an environment that is no pull request's; "" for prod and odd names."""
+    try:
+        name = EnvironmentName(text)
+    except UnfitName:
+        return ""
+    command = f"sqlmesh invalidate {name} --sync"
+    return f" To remove this one, run `{command}`: it drops its schemas and all in them."
 
 
 def check_claim(*, claim: bool, number: int | None) -> None:
@@ -244,10 +256,10 @@ def _check_length(text: str) -> None:
         )
 
 
-def _not_the_pulls(message: str, prefix: str) -> UnfitName:
+def _not_the_pulls(message: str, prefix: str, otherwise: str = "") -> UnfitName:
     return UnfitName(
         message,
-        f"PR environments are called {prefix}_<number of the PR>.",
+        f"PR environments are called {prefix}_<number of the PR>.{otherwise}",
         reason_code="not_a_pr_environment",
         exit_code=_REFUSED,
     )

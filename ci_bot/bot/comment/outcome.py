@@ -32,6 +32,8 @@ _LEFT = "| Left over | Why |\n|:--|:--|"
 _RECLAIMED = "| Table | Size |\n|:--|--:|"
 # The table below the sentences has all of them.
 _REASONS = 3
+# The next one can go through without a change.
+_TURNS = ("held", "state_locked")
 _KEPT = "| Table | Why | Until |\n|:--|:--|:--|"
 
 
@@ -127,12 +129,13 @@ def render_cleanup(
     if context.phase not in _CLEANUP_PHASES:
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
     values, shares = earlier_parts(review, context, budget_bytes)
-    whose = document.failure.reason_code if document.failure else None
+    refused = document.result == "refused"
+    why = document.failure.reason_code if document.failure else None
     values |= {
         "k": document,
         "kept": kept_by_reason(document)[:_REASONS],
-        # It would be refused again; the hint says what there is to do.
-        "retry": None if whose in ("not_ours", "other_owner") else context.cleanup_command,
+        # What was refused is refused again, unless it was only somebody's turn.
+        "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
     shares += _cleanup_shares(document, context, complete=budget_bytes is None)
     return compose(f"{context.phase}.md.j2", values, shares, context, budget_bytes)

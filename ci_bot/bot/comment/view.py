@@ -179,6 +179,11 @@ class ReviewView(PlannedWork):
         return "" if found.fixes or found.told or found.points else report.reasons[0]
 
     @property
+    def not_checked_else(self) -> list[str]:
+        """What was not looked at, beside what the results of tests and linter say themselves."""
+        return [name for name in self.findings.not_checked if name not in ("unit tests", "lint")]
+
+    @property
     def below_noun(self) -> str:
         """What the findings of the first fold are."""
         return "note" if self.report.decision == "go" else "more finding"

@@ -12,12 +12,17 @@ from ci_bot.bot.webpage.cells import PageItem
 from ci_bot.contracts.documents.apply import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 
 _STATES = {
-    "suspect": ("high", "keys are not unique", 0),
+    "suspect": ("high", "rows cannot be paired", 0),
     "differs": ("medium", "differs", 1),
     "empty": ("info", "no rows on either side", 2),
     "same": ("good", "identical", 3),
 }
 _COLUMNS_SHOWN = 12
+
+
+def _state(diff: DiffView) -> list[str | int]:
+    key, label, order = _STATES[diff.state]
+    return cells.chip(key, diff.key_fault if diff.state == "suspect" else label, order)
 
 
 def data_section(document: ApplyDocument) -> list[PageItem]:
@@ -78,7 +83,7 @@ def _row(diff: DiffView) -> list[Any]:
         columns.append(cells.bar(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
     return [
         cells.name(diff.model, None, _compared(diff)),
-        cells.chip(*_STATES[diff.state]),
+        _state(diff),
         rows,
         [cells.bar("", equal, _share(equal), "match")],
         diff.only_prod,

@@ -311,6 +311,10 @@ def _next(
         return (applied.failure.hint or "") if applied.failure else "", ""
     if view is None:
         return "", ""
+    return _next_of_review(view, context)
+
+
+def _next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str]:
     report = view.report
     if report.failure is not None:
         return ("" if view.findings.tells_hint else report.failure.hint or ""), ""
@@ -319,6 +323,8 @@ def _next(
     if not report.appliable:
         why = view.why_not
         return (f"This plan can't be applied{f': {why}' if why else '.'}"), ""
+    if view.already_built:
+        return f"Nothing to build: `{report.environment}` holds this plan, with all data.", ""
     do = "comment" if context.repository else "run"
     return (
         f"To see the data in `{report.environment}`, {do} this (`prod` stays as it is):",

@@ -71,10 +71,12 @@ def checks_section(sources: Reviewed) -> list[PageItem]:
 def _rows(checks: Checks) -> list[list[object]]:
     tests, lint, form = checks.tests, checks.lint, checks.formatting
     audits, diff = checks.audits, checks.table_diff
-    need = f"{len(form.files)} of {words.count(form.checked, 'file')} need it"
+    need = "needs" if len(form.files) == 1 else "need"
+    changed = words.count(form.checked, "changed file")
+    unformatted = f"{len(form.files):,} of {changed} {need} `sqlmesh format`"
     said = {
         "passed": ("ok", "formatted" if form.checked else "nothing to format"),
-        "needs_format": ("warn", f"{need}: {', '.join(f'`{name}`' for name in form.files)}"),
+        "needs_format": ("warn", f"{unformatted}: {', '.join(f'`{name}`' for name in form.files)}"),
         "not_run": ("not_run", ""),
     }
     some = audits.blocking + audits.non_blocking

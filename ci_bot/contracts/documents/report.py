@@ -100,6 +100,9 @@ class ReviewFacts(Contract):
     environment_now: Line | None = Field(
         default=None, description="How the plan differs from what the environment holds now."
     )
+    environment_holds_plan: bool = Field(
+        default=False, description="Whether the environment's views are those of this plan."
+    )
     notes: list[Line] = Field(default_factory=list)
     versions: Versions
     timings: Timings
@@ -168,6 +171,9 @@ class Report(Contract):
         description="The plan's options that an input or the project says; all others are default.",
     )
     environment_now: Line | None
+    environment_holds_plan: bool = Field(
+        default=False, description="Whether the environment's views are those of this plan."
+    )
     state_failure: Failure | None = Field(
         default=None,
         description="Why baseline `auto` took the base branch: the state could not be read.",

@@ -197,6 +197,24 @@ class PlanFacts:
 
     def environment_now(self) -> str | None:
         """How the plan differs from what the environment holds already."""
+        found = self._views_that_differ
+        if found is None:
+            return None
+        different, gone = found
+        if not different and not gone:
+            return f"{self.request.environment} already holds exactly this plan's models."
+        return (
+            f"{self.request.environment} exists: {different} of its views would change and {gone} "
+            "would be removed."
+        )
+
+    def environment_holds_plan(self) -> bool:
+        """Whether the environment's views are exactly those of this plan."""
+        return self.planned is not None and self._views_that_differ == (0, 0)
+
+    @cached_property
+    def _views_that_differ(self) -> tuple[int, int] | None:
+        """How many views of the environment would change, and be removed; None where it is new."""
         stored = self.opened.context.state_reader.get_environment(self.request.environment)
         if stored is None or self.opened.baseline != "state":
             return None
@@ -212,13 +230,7 @@ class PlanFacts:
             else {}
         )
         different = sum(held.get(name) != s_id for name, s_id in wanted.items())
-        gone = len(held.keys() - wanted.keys())
-        if not different and not gone:
-            return f"{self.request.environment} already holds exactly this plan's models."
-        return (
-            f"{self.request.environment} exists: {different} of its views would change and {gone} "
-            "would be removed."
-        )
+        return different, len(held.keys() - wanted.keys())
 
     def acceptances(self) -> list[Acceptance]:
         """What owners have accepted in this pull request; without prod's state nobody knows."""

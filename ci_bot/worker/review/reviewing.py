@@ -113,6 +113,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         checks=checked,
         options=list(plan_request.said),
         environment_now=facts.environment_now(),
+        environment_holds_plan=facts.environment_holds_plan(),
         notes=facts.notes(),
         versions=stamp,
         timings=dict(clock.phases),

@@ -74,7 +74,8 @@ def facts(**parts: Any) -> ReviewFacts:
         "versions": Versions(ci_bot="0.1.0", python="3.11.9"),
         "timings": {},
     }
-    return ReviewFacts(**values | parts)
+    # Nothing of it has been built yet, where a test does not say so.
+    return ReviewFacts(**values | {"work": parts.get("backfill", [])} | parts)
 
 
 def changed(model: str = "stg.orders", **parts: Any) -> Change:

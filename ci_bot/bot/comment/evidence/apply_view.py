@@ -87,6 +87,8 @@ class ApplyView:
 
     @property
     def heading(self) -> SafeMarkdown:
+        if self.data == "suspect":
+            return SafeMarkdown(self.differing[0].key_fault)
         return SafeMarkdown(data_words.HEADINGS[self.data])
 
     @property

@@ -17,7 +17,7 @@ Data = Literal["unseen", "nothing", "suspect", "differs", "part", "same"]
 HEADINGS: dict[Data, str] = {
     "unseen": "the data was not looked at",
     "nothing": "nothing to compare",
-    "suspect": "keys are not unique",
+    "suspect": "rows cannot be paired",
     "differs": "the numbers differ from `prod`",
     "part": "the same rows as `prod`, where both were compared",
     "same": "the same rows as `prod`",
@@ -106,7 +106,7 @@ def name(model: str) -> SafeMarkdown:
 
 def what(diff: DiffView) -> SafeMarkdown:
     """Which columns changed, each kind on a line, and how far the comparison goes."""
-    parts = ["keys are not unique"] if diff.state == "suspect" else []
+    parts = [diff.key_fault] if diff.state == "suspect" else []
     schema = diff.schema_
     lists = (
         ("changed: ", [column.name for column in diff.unequal if column.match_rate is not None]),

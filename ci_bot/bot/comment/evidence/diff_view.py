@@ -34,6 +34,11 @@ class DiffView:
         return "same" if same and kept else "differs"
 
     @property
+    def key_fault(self) -> str:
+        """Why its rows cannot be paired, in a few words: a row without a key is no second one."""
+        return "keys are not unique" if self._diff.duplicate_keys else "rows without a key"
+
+    @property
     def same_schema(self) -> bool:
         schema = self._diff.schema_
         return not (schema.added or schema.removed or schema.changed)

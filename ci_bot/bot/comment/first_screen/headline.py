@@ -141,7 +141,8 @@ class _Change:
         models = list(dict.fromkeys([*_names(removed), *(change.model for change, _ in dropped)]))
         readers = {name for change in removed for name in change.readers}
         readers |= {name for _, column in dropped for name in column.readers}
-        return f"Removes {' and '.join(parts)}{_read_by(len(readers))}.", models
+        gone = len(removed) + len(dropped)
+        return f"Removes {' and '.join(parts)}{_read_by(len(readers), gone)}.", models
 
     # ------------------------------------------------------------------ what is computed anew
 
@@ -235,9 +236,9 @@ def _names(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
 
 
-def _read_by(readers: int) -> str:
+def _read_by(readers: int, gone: int) -> str:
     if not readers:
-        return "; no model of the project reads it"
+        return f"; no model of the project is known to read {'it' if gone == 1 else 'them'}"
     return f", which {words.count(readers, 'model')} still {'reads' if readers == 1 else 'read'}"
 
 

@@ -77,6 +77,11 @@ class PlannedWork:
             self.left.intervals < self.planned.intervals
         )
 
+    @property
+    def already_built(self) -> bool:
+        """Whether the environment holds this very plan, and all of it is built."""
+        return self.report.environment_holds_plan and not self.report.work
+
     @cached_property
     def prod_work(self) -> DisplayWork | None:
         """What prod builds after the merge, if nothing is applied before."""

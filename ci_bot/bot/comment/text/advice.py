@@ -37,7 +37,9 @@ def recommendations(report: Report) -> list[str]:
         about = f"{risk.rule} on {risk.model}" if risk.model else risk.rule
         advice.append(f"{about} clears when: {risk.clears_when}")
     advice += [
-        f"{check.message}. {check.fix}" for check in checks.project if check.status == "warn"
+        f"{check.message.rstrip('.')}. {check.fix or ''}".strip()
+        for check in checks.project
+        if check.status == "warn"
     ]
     if checks.formatting.files:
         advice.append(

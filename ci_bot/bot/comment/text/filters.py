@@ -33,6 +33,11 @@ def head(text: str, limit: int | None) -> str:
     return "\n".join([*(markdown.clip(line, limit) for line in lines[:_HEAD_LINES]), *more])
 
 
+def without_stop(text: str) -> str:
+    """A sentence to go on after; still untrusted."""
+    return text.strip().removesuffix(".")
+
+
 def _ours(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
     """A filter whose words are all our own, for numbers and times."""
 
@@ -77,6 +82,7 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
 SHORTENERS: dict[str, Callable[..., str]] = {
     "head": head,
     "short": short,
+    "without_stop": without_stop,
     "weighed": weights.weighed,
 }
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {

@@ -95,17 +95,23 @@ def _unknown(cost: Cost) -> str:
 @judges(BATCH_SIZE_MISSING)
 def one_job_backfill(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A long history computed by one job may run out of memory."""
+    plan = facts.prod_plan
+    built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
+    later = {item.model: item for item in plan.backfill} if plan else {}
     for name, judged in judged_work(facts).models.items():
-        item = judged.item
+        # Of what an apply has built here, the rest is left that prod does not take over.
+        item = later.get(name) if name in built else judged.item
+        where: Where = "prod" if name in built else judged.where
         if (
-            item.action == "incremental"
+            item is not None
+            and item.action == "incremental"
             and item.batches == 1
             and item.intervals > BATCHLESS_INTERVALS
         ):
             yield risk(
                 BATCH_SIZE_MISSING,
                 f"One job computes {counted(item.intervals, 'interval')} "
-                f"{_place(judged.where, facts.environment)}.",
+                f"{_place(where, facts.environment)}.",
                 "the model has a `batch_size`",
                 severity=None if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
                 model=name,

@@ -79,7 +79,9 @@ def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
     return risk(
         COLUMN_DROPPED,
         f"Drops {listed(c.name for c in read)}, still read by {listed(readers)}.",
-        "the readers no longer use the columns, or the columns stay",
+        "the readers no longer use the column, or it stays"
+        if len(read) == 1
+        else "the readers no longer use the columns, or the columns stay",
         subject=_columns(read),
         severity="blocker",
         model=change.model,
@@ -88,13 +90,13 @@ def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
 
 
 def _dropped(change: Change, unread: list[ColumnChange]) -> Risk:
-    own = change.change == "direct"
+    own, it = change.change == "direct", "it" if len(unread) == 1 else "them"
     return risk(
         COLUMN_DROPPED,
         # A model that only follows the one above it is judged there.
-        f"Drops {listed(c.name for c in unread)}. No model of the project reads them; "
-        "readers outside are not known.",
-        "the owner confirms that nobody outside the project reads them",
+        f"Drops {listed(c.name for c in unread)}. No model of the project is known to read "
+        f"{it}; readers outside are not known.",
+        f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
         subject=_columns(unread),
         model=change.model,

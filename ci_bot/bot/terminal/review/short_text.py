@@ -120,6 +120,10 @@ def _next(view: ReviewView) -> list[str]:
     report = view.report
     rules = [point.risk.rule for point in view.findings.by_rule]
     why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
-    if report.appliable and report.decision != "no_go":
-        return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
-    return why
+    if report.decision == "no_go" or report.failure is not None:
+        return why
+    if not report.appliable:
+        return [*why, f"No apply: {view.why_not}"] if view.why_not and report.changes else why
+    if view.already_built:
+        return [*why, f"Built already: {report.environment} holds this plan, with all data."]
+    return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]

@@ -38,6 +38,8 @@ from ci_bot.errors import BotError, TimedOut
 
 # Each is a search through all files of the head.
 MOST_WORDS = 20
+# Checks of the project without which nothing can be applied.
+_NEEDED = ("connection", "suffix target")
 # A word in these is no use of what it names.
 _PROSE = (".md", ".rst", ".csv", ".tsv")
 
@@ -225,6 +227,7 @@ def _report(
         short_window=facts.short_window,
         options=facts.options,
         environment_now=facts.environment_now,
+        environment_holds_plan=facts.environment_holds_plan,
         state_failure=state_failure,
         notes=facts.notes,
         versions=facts.versions,
@@ -235,14 +238,18 @@ def _report(
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
-    if facts.failure is not None or facts.base_failures:
-        return "The plan failed." if facts.failure else "The base branch does not load."
-    if fork:
-        return "Plans of a fork are reviewed, never applied."
-    if baseline == "base-branch":
-        return "It was compared with the base branch; review it with prod's state first."
-    if baseline == "empty":
-        return "There is no prod yet; build it first."
-    if facts.identity is None:
-        return "There is nothing to apply." if not facts.changes else "A change has no category."
-    return None
+    unfit = [c for c in facts.checks.project if c.name in _NEEDED and c.status == "fail"]
+    no_plan = "There is nothing to apply." if not facts.changes else "A change has no category."
+    conditions = (
+        (facts.failure is not None, "The plan failed."),
+        (bool(facts.base_failures), "The base branch does not load."),
+        (fork, "Plans of a fork are reviewed, never applied."),
+        (bool(unfit), unfit[0].message if unfit else ""),
+        (
+            baseline == "base-branch",
+            "It was compared with the base branch; review it with prod's state first.",
+        ),
+        (baseline == "empty", "There is no prod yet; build it first."),
+        (facts.identity is None, no_plan),
+    )
+    return next((why for stands, why in conditions if stands), None)
