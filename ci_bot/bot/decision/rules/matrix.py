@@ -37,9 +37,14 @@ def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
 
 @judges(ADDITIVE_CHANGE)
 def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """A non-breaking change: readers keep their results."""
+    """A non-breaking change of a query: readers keep their results.
+
+    What a changed statement around the query does is judged by itself; SQLMesh's category says
+    nothing of it.
+    """
     for change in facts.changes:
-        if change.change == "direct" and change.category == "non_breaking" and not change.from_base:
+        of_query = change.change == "direct" and not change.statements_changed
+        if of_query and change.category == "non_breaking" and not change.from_base:
             added = [column.name for column in change.columns if column.before is None]
             yield risk(
                 ADDITIVE_CHANGE,
