@@ -23,7 +23,6 @@ _VERBS = {
 _SAID = {
     "unknown": "cannot be judged",
     "code": "loads or runs a program",
-    "fails": "fails",
     "sets": "changes what queries give",
 }
 # The table that stands for SQLMesh's own where only a part of its statement is read.
@@ -162,6 +161,8 @@ def weight(
 
 def said(effect: Effect, own: Own) -> str:
     """What an effect is, as the end of a sentence."""
+    if effect.action == "fails":
+        return f"fails on Spark: {effect.detail}"
     if effect.action in _SAID:
         return f"{_SAID[effect.action]} ({effect.told})"
     if effect.action == "directs":

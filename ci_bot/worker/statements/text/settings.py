@@ -41,9 +41,9 @@ def _of_spark(key: str, written: str, value: str) -> Effect:
     if meaning in ("places", "unknown"):
         return _directs(key.lower())
     if _IN_PARTS.match(written):
-        return _refused(key, f"SQLMesh writes it as `SET {written.lower()} = ...`", value)
+        return _refused(key, written, value)
     if is_fixed(key):
-        return Effect("fails", "SET", detail=f"{key}: Spark takes it only when it starts")
+        return Effect("fails", "SET", detail=f"Spark takes {key} only when it starts")
     if meaning != "values":
         return _nothing()
     spelling = spelling_of(key)
@@ -56,7 +56,7 @@ def _of_spark(key: str, written: str, value: str) -> Effect:
     return Effect("sets", "SET", detail=spelling or key)
 
 
-def _refused(key: str, how: str, value: str) -> Effect:
+def _refused(key: str, written: str, value: str) -> Effect:
     """SQLMesh puts each part of a key into quotes, and Spark's SET takes one pair at most."""
     spelling = spelling_of(key) or key
     if spelling == _TIME_ZONE:
@@ -69,7 +69,8 @@ def _refused(key: str, how: str, value: str) -> Effect:
     return Effect(
         "fails",
         "SET",
-        detail=f"{spelling}: {how}, which Spark refuses (INVALID_SET_SYNTAX); {works}",
+        detail=f"SQLMesh makes of {spelling} the text SET {written} = ..., and Spark refuses that "
+        f"(INVALID_SET_SYNTAX); {works}",
     )
 
 
