@@ -67,6 +67,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "restates_prod": "the model to restate is one that prod uses",
     "spark_not_started": "Spark does not start",
     "sqlmesh_version": "this release does not work with that version of SQLMesh",
+    "statement_fails": "a new statement fails on Spark",
     "state_locked": "another process holds the state's file",
     "state_unreachable": "the state database does not answer",
     "state_untried": "nobody has tried leases on this kind of state database",

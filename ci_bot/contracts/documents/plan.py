@@ -69,6 +69,9 @@ class Change(Contract):
     readers: list[Name] = Field(
         default_factory=list, description="Direct readers of a removed model that remain."
     )
+    statements_changed: bool = Field(
+        default=False, description="A statement before or after the query differs."
+    )
     from_base: bool = Field(
         default=False,
         description="The difference comes from the base branch, which prod has not caught up with.",

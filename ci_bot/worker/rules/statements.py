@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Severity, StatementEffect
-from ci_bot.contracts.rules import rule
+from ci_bot.contracts.rules import RuleSpec, rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.pair import pairs, touched
@@ -21,11 +21,22 @@ from ci_bot.worker.statements.plan_statements import judge_models
 STATEMENT = rule("destructive-statement")
 CODE = rule("code-in-sql")
 STANDING = rule("standing-statement")
+SETTING = rule("session-setting")
 
 STATEMENT_RULES = on_statement
 
 _CONFIGS = ("config.yaml", "config.yml", "config.py")
 _AROUND = ("before_all", "after_all")
+_OF_THE_SESSION = (
+    " SQLMesh builds all models in one session and sets nothing back: it also holds for models "
+    "that are built after it, and which these are differs from run to run."
+)
+_CLEARS = {
+    "code": "the program is no longer called, or its owner runs it outside of the models",
+    "sets": "the setting stands in the connection's `config`, where it holds for all models, or "
+    "the query itself says what it means",
+    "fails": "the setting is set in a way that Spark takes",
+}
 
 
 def model_statements(model: Any) -> Iterator[tuple[str, str]]:
@@ -39,7 +50,7 @@ def model_statements(model: Any) -> Iterator[tuple[str, str]]:
             yield when, item.sql
 
 
-@on_statement(STATEMENT, CODE, STANDING)
+@on_statement(STATEMENT, CODE, SETTING, STANDING)
 def statements(inputs: RuleInputs) -> Iterator[Observation]:
     """What the statements of changed models, and those around every plan, do to others."""
     for item in _judged(inputs):
@@ -63,7 +74,10 @@ def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
     slot = item.statement.slot
     severity: Severity = item.severity
     told = f"New or changed in {slot}: it {item.said}."
-    if item.environment == "prod":
+    if item.effect.action == "sets":
+        told += _OF_THE_SESSION if slot != "after_all" else ""
+        severity = severity if slot != "after_all" else "medium"
+    elif item.environment == "prod":
         told += " It does so in prod, and not in a PR environment."
     elif slot in _AROUND:
         told += " It runs with every plan and every run."
@@ -75,17 +89,21 @@ def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
             " The base branch has it already and prod has not; an apply is refused until prod has "
             "caught up."
         )
-    code = item.effect.action == "code"
     return _observation(
-        CODE if code else STATEMENT,
+        rule_of(item),
         told,
-        "the program is no longer called, or its owner runs it outside of the models"
-        if code
-        else "the statement is gone, or a person has run it once instead",
+        _CLEARS.get(
+            item.effect.action, "the statement is gone, or a person has run it once instead"
+        ),
         severity,
         item,
         inputs,
     )
+
+
+def rule_of(item: JudgedEffect) -> RuleSpec:
+    """Which rule a statement's deed belongs to."""
+    return {"code": CODE, "sets": SETTING, "fails": SETTING}.get(item.effect.action, STATEMENT)
 
 
 def _standing(item: JudgedEffect, inputs: RuleInputs) -> Observation:

@@ -16,6 +16,8 @@ Action = Literal[
     "alters",
     "drops",
     "directs",  # where unqualified names or files of later statements go
+    "sets",  # a setting of the session by which queries give other values
+    "fails",  # the engine refuses it, so that nothing is built
     "code",  # loads or runs a program
     "unknown",  # cannot be read, or is not on the list of what can be judged
 ]
@@ -52,7 +54,7 @@ class Effect:
     @property
     def told(self) -> str:
         """The effect without its target: kind, and detail where there is one."""
-        return f"{self.kind}: {self.detail[:200]}" if self.detail else self.kind
+        return f"{self.kind}: {self.detail[:300]}" if self.detail else self.kind
 
 
 def unknown(kind: str, why: str) -> Effect:

@@ -19,6 +19,12 @@ _VERBS = {
     "alters": "alters",
     "drops": "drops",
 }
+# What is done to no object.
+_SAID = {
+    "unknown": "cannot be judged",
+    "code": "loads or runs a program",
+    "sets": "changes what queries give",
+}
 # The table that stands for SQLMesh's own where only a part of its statement is read.
 PLACEHOLDER: ObjectName = ("__its_own__",)
 _RUNS_WHERE = "something that is named only when it runs"
@@ -105,7 +111,7 @@ def deeds(statements: Iterable[Statement], own: Own) -> set[Deed]:
 
 
 def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[JudgedEffect]:
-    """What stands literally in a place, writes elsewhere, and is in no rendering of it.
+    """What stands literally in a place, reaches others, and is in no rendering of it.
 
     Args:
         done: the deeds of all renderings.
@@ -113,9 +119,10 @@ def hidden(literal: Iterable[Statement], own: Own, done: set[Deed]) -> Iterator[
     for statement in literal:
         for effect in statement.effects:
             told = deeds([replace(statement, literal=(effect,))], own)
-            elsewhere = effect.target != THIS_MODEL and weight(effect, own) == "blocker"
-            if elsewhere and not told & done:
-                yield JudgedEffect(statement, effect, "blocker", own.environment, said(effect, own))
+            severity = weight(effect, own) if effect.target != THIS_MODEL else None
+            reaches_others = severity == "blocker" or effect.action == "sets"
+            if severity is not None and reaches_others and not told & done:
+                yield JudgedEffect(statement, effect, severity, own.environment, said(effect, own))
 
 
 def key(item: JudgedEffect) -> tuple[str, str]:
@@ -141,8 +148,10 @@ def weight(
     """
     if effect.action == "nothing":
         return None
-    if effect.action in ("code", "unknown"):
+    if effect.action in ("code", "unknown", "fails"):
         return "blocker"
+    if effect.action == "sets":
+        return "high"
     if effect.action == "drops" and effect.target in temporary:
         return None  # a temporary view hides every other one of its name
     if not own.holds(effect):
@@ -152,10 +161,10 @@ def weight(
 
 def said(effect: Effect, own: Own) -> str:
     """What an effect is, as the end of a sentence."""
-    if effect.action == "unknown":
-        return f"cannot be judged ({effect.told})"
-    if effect.action == "code":
-        return f"loads or runs a program ({effect.told})"
+    if effect.action == "fails":
+        return f"fails on Spark: {effect.detail}"
+    if effect.action in _SAID:
+        return f"{_SAID[effect.action]} ({effect.told})"
     if effect.action == "directs":
         where = f" to `{display_name(effect.target)}`" if effect.target else ""
         return f"moves what later statements read and write{where} ({effect.told})"

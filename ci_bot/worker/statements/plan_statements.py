@@ -26,6 +26,12 @@ from ci_bot.worker.statements.judging import (
 from ci_bot.worker.statements.sites import Site
 from ci_bot.worker.words.names import Names
 
+_REASONS = {
+    "code": "loads_code",
+    "unknown": "unknown_statement",
+    "fails": "statement_fails",
+}
+
 
 def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
     """What the statements that this plan would execute do outside the environment, or to it.
@@ -65,18 +71,15 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
     for item in judge_plan(context, planned):
         if item.severity == "blocker" and not item.standing:
             statement, action = item.statement, item.effect.action
-            loads, unknown = action == "code", action == "unknown"
             where = f" of {names.of(statement.model)}" if statement.model else ""
             raise Refused(
                 f"The {statement.slot}{where} is new or changed and {item.said}. Nothing was "
                 f"built.",
-                hint="An apply changes only the views and tables of its own environment. Take the "
+                hint="Write the setting in the way that is named, or take the statement out."
+                if action == "fails"
+                else "An apply changes only the views and tables of its own environment. Take the "
                 "statement out, or let a person run it once.",
-                reason_code="loads_code"
-                if loads
-                else "unknown_statement"
-                if unknown
-                else "writes_elsewhere",
+                reason_code=_REASONS.get(action, "writes_elsewhere"),
             )
 
 

@@ -732,6 +732,7 @@ def test_r12__own_files_seeds_and_followers_are_no_shared_change(parts: dict[str
     [
         (changed(category="forward_only"), {"logic-changed-forward-only": "medium"}),
         (changed(category="non_breaking"), {"additive-change": "low"}),
+        (changed(category="non_breaking", statements_changed=True), {}),
         (changed(change="metadata", category="metadata"), {"metadata-only": "info"}),
         (changed(change="added", category="breaking"), {}),
         (changed(category="non_breaking", from_base=True), {"base-drift": "info"}),

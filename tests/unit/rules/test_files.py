@@ -502,7 +502,10 @@ def around(sql: str, *, standing: bool = False) -> tuple[JudgedEffect, ...]:
         ("GRANT SELECT ON SCHEMA mart__pr_1 TO analysts", {"destructive-statement": "high"}),
         ("ALTER TABLE x.y ADD COLUMN z INT", {"destructive-statement": "blocker"}),
         ("ADD JAR /x.jar", {"code-in-sql": "blocker"}),
-        ("SET spark.sql.ansi.enabled = true", {"environment-statement": "medium"}),
+        ("SET spark.sql.ansi.enabled = true", {"session-setting": "high"}),
+        ("SET TIME ZONE 'Asia/Tokyo'", {"session-setting": "high"}),
+        ("SET `spark`.`sql`.`ansi`.`enabled` = TRUE", {"session-setting": "blocker"}),
+        ("SET spark.sql.shuffle.partitions = 10", {"environment-statement": "medium"}),
         ("CREATE TEMPORARY VIEW t AS SELECT 1", {"environment-statement": "medium"}),
     ],
 )

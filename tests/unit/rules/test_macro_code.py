@@ -362,7 +362,7 @@ def test_text__with_blanks_and_comments_around_the_name(macro: str) -> None:
 
 def test_text__in_jinja_and_in_statements() -> None:
     text = (
-        "MODEL (name shop.m, kind FULL);\n\n@IF(@runtime_stage = 'creating', exp.eval('1'));\n\n"
+        "MODEL (name shop.m, kind FULL);\n\n@IF(exp.eval('1'), DROP TABLE shop.old);\n\n"
         "JINJA_QUERY_BEGIN;\nSELECT {{ a }}, @IF(exp.open('x'), 1, 2)\nJINJA_END;\n"
     )
 
@@ -396,6 +396,96 @@ def test_text__that_the_base_has_already__is_not_held_against_the_change() -> No
 @pytest.mark.parametrize("dialect", ["spark", "duckdb"])
 def test_text__of_plain_macros__stays_quiet(argument: str, dialect: str) -> None:
     assert seen(MODEL.format(f", dialect {dialect}", argument)) == []
+
+
+# What SQLMesh gives out again as SQL, or what only names tables: none of it is computed in Python.
+QUERIES = [
+    "@WITH(@gateway = 'spark') big AS (SELECT id FROM shop.orders) SELECT id FROM big",
+    "SELECT 1 FROM shop.a LEFT @JOIN(@x = 1) shop.orders ON a.id = orders.id",
+    "SELECT 1 FROM shop.a AS a @WHERE(@x = 1) a.id IN (SELECT id FROM shop.orders)",
+    "SELECT b FROM shop.a GROUP BY b @HAVING(@x = 1) MAX(id) > (SELECT MAX(id) FROM shop.orders)",
+    "SELECT 1 FROM shop.a AS a @GROUP_BY(@x = 1) a.b, (SELECT 1 FROM shop.orders)",
+    "SELECT 1 FROM shop.a AS a @ORDER_BY(@x = 1) (SELECT 1 FROM shop.orders)",
+    "SELECT @IF(@runtime_stage = 'evaluating', (SELECT MAX(amount) FROM shop.orders), 0)",
+    "SELECT @IF(@x = 1, db.hash(a), (SELECT EXTRACT(an_odd_part FROM d) FROM shop.orders))",
+    "SELECT @IF(@AND(@x = 1, TRUE), (SELECT MAX(amount) FROM cat.shop.orders), 0)",
+    "SELECT @EACH(['a', 'b'], x -> (SELECT MAX(@x) FROM shop.orders))",
+    "SELECT @EACH([1], x -> @IF(@x = 1, (SELECT MAX(id) FROM shop.orders), 2))",
+    "SELECT @REDUCE([(SELECT MAX(id) FROM shop.orders), 2], (x, y) -> x + y)",
+    "SELECT @FILTER([1, 2], x -> EXISTS(SELECT 1 FROM shop.orders))",
+    "SELECT 1 WHERE @AND(a IN (SELECT id FROM shop.orders), db.hash(b) > 1)",
+    "SELECT 1 WHERE @OR(a IN (SELECT id FROM shop.orders), b > 1)",
+    "SELECT @own((SELECT MAX(id) FROM shop.orders), a := (SELECT 1 FROM cat.shop.orders))",
+    "SELECT @own([(SELECT MAX(id) FROM `my-project`.shop.orders), 2])",
+    "SELECT @own((SELECT MAX(k) FROM shop.orders LATERAL VIEW EXPLODE(m) map AS k, v))",
+    "SELECT @own((SELECT MAX(id) FROM VALUES (1, 2) AS map(id, b)))",
+    "SELECT @own((SELECT * FROM shop.a, shop.b JOIN shop.c USING (id)))",
+    "SELECT @own('SELECT * FROM shop.orders'), @SQL('SELECT MAX(id) FROM shop.orders')",
+    "@DEF(top, x -> (SELECT MAX(x) FROM shop.orders)); SELECT @top(id)",
+]
+STATEMENTS = [
+    "DELETE FROM @this_model WHERE id IN (SELECT id FROM shop.orders)",
+    "INSERT INTO shop.t (a, b) SELECT a, b FROM shop.orders",
+    "CREATE INDEX i ON shop.t (a)",
+    "GRANT SELECT ON TABLE shop.t TO me",
+    "ALTER TABLE shop.t SET TBLPROPERTIES ('a' = 'b')",
+    "MERGE INTO shop.t USING shop.u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a) VALUES (1)",
+    "CREATE VIEW shop.v (a, b) AS SELECT * FROM shop.u",
+    "REFRESH TABLE shop.t",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("dialect", ["spark", "databricks", "duckdb"])
+def test_text__of_queries_in_macros__stays_quiet(query: str, dialect: str) -> None:
+    assert seen(f"MODEL (name shop.m, kind FULL, dialect {dialect});\n\n{query}\n") == []
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("macro", ["IF", "own"])
+def test_text__of_statements_in_macros__stays_quiet(statement: str, macro: str) -> None:
+    text = f"MODEL (name shop.m, kind FULL);\n\nSELECT 1 AS a;\n\n@{macro}(@x = 1, {statement});\n"
+
+    assert seen(text) == []
+
+
+# An argument that is not evaluated itself, and comes to Python on another way.
+ON_ANOTHER_WAY = {
+    "beside a condition that vanishes": "SELECT @IF(@EACH([], x -> x), {0}, 1)",
+    "as the result of a condition": "SELECT @IF(@IF(TRUE, {0}, 1), 1, 2)",
+    "from a list to a condition": "SELECT @EACH([{0}], x -> @IF(x, 1, 2))",
+    "from a list to a condition's text": "SELECT @EACH([{0}], x -> @IF(@SQL('@x'), 1, 2))",
+    "from a list to a filter": "SELECT @FILTER(@EACH([{0}], x -> x), y -> y)",
+    "by names of arguments": "SELECT @IF(true := 1, condition := {0})",
+    "under the name of a macro": "@DEF(each, x -> @IF(x, 1, 2)); SELECT @EACH({0})",
+    "by a definition": "@DEF(y, {0}); SELECT @EVAL(@y)",
+    "in a subquery of one's own macro": "SELECT @own((SELECT {0} FROM shop.orders))",
+    "beside a table of one's own macro": "SELECT @own((SELECT 1 FROM shop.orders WHERE {0}))",
+    "as a table": "SELECT @own((SELECT 1 FROM {0}))",
+    "in the name of a table": 'SELECT @own((SELECT 1 FROM `\\" + str(tripwire()) #`))',
+    "in a clause's condition": "@WITH({0}) c AS (SELECT 1 FROM shop.orders) SELECT 1",
+    "in a macro within a query": "@WITH(TRUE) c AS (SELECT @EVAL({0}) FROM shop.o) SELECT 1",
+    "in a condition in a branch": "SELECT @IF(TRUE, (SELECT @IF({0}, 1, 2) FROM shop.o), 3)",
+}
+
+
+@pytest.mark.parametrize("sql", ON_ANOTHER_WAY.values(), ids=ON_ANOTHER_WAY)
+def test_text__that_comes_to_python_on_another_way__is_found(sql: str) -> None:
+    text = sql.format("exp.eval('1')")
+
+    assert [line for line, _ in seen(f"MODEL (name shop.m, kind FULL);\n\n{text}\n")] == [3]
+
+
+@pytest.mark.usefixtures("judged")
+@pytest.mark.parametrize("sql", ON_ANOTHER_WAY.values(), ids=ON_ANOTHER_WAY)
+def test_payload__that_comes_to_python_on_another_way__is_never_evaluated(
+    sql: str, tripped: list[str]
+) -> None:
+    evaluator = MacroEvaluator(dialect="spark")
+    for statement in d.parse(sql.format("exp.tripwire()"), default_dialect="spark"):
+        with contextlib.suppress(SQLMeshError, SqlglotError, ValueError):
+            evaluator.transform(statement)
+    assert tripped == []
 
 
 @pytest.mark.parametrize("text", ["", "@", "MODEL (", "@IF(", "\x00@EVAL(", "@{x", "@'" * 50])

@@ -38,10 +38,15 @@ def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
 
 @judges(ADDITIVE_CHANGE)
 def additive(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """A non-breaking change by which no existing row differs: readers keep their results."""
+    """A non-breaking change of a query that leaves existing rows: readers keep their results.
+
+    What a changed statement around the query does is judged by itself; SQLMesh's category says
+    nothing of it.
+    """
     past = set(judge_past_numbers(facts).models)
     for change in facts.changes:
-        if change.change != "direct" or change.category != "non_breaking" or change.from_base:
+        of_query = change.change == "direct" and not change.statements_changed
+        if not of_query or change.category != "non_breaking" or change.from_base:
             continue
         if change.model in past:
             continue  # `R06-past-numbers` says what differs

@@ -73,6 +73,7 @@ def changes(
                 fingerprint=fingerprint(snapshot),
                 diff=diff_of(planned, snapshot, kind),
                 columns=columns(snapshot, old),
+                statements_changed=old is not None and _statements(snapshot) != _statements(old),
                 from_base=is_from_base(snapshot.name, kind, path),
                 also_in=also_in.get(snapshot.name, []),
             )
@@ -98,6 +99,15 @@ def changes(
             )
         )
     return found
+
+
+def _statements(snapshot: Snapshot) -> list[str]:
+    node = snapshot.node
+    return [
+        item.sql
+        for name in ("pre_statements_", "post_statements_")
+        for item in getattr(node, name, None) or ()
+    ]
 
 
 def fingerprint(snapshot: Snapshot) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Severity
 from ci_bot.contracts.rules import RuleSpec, rule
 from ci_bot.secrets.names import is_suspect
+from ci_bot.worker.statements.spark_settings import meaning_of
 
 PROJECT_KEY = rule("project-key-changed")
 DIALECT = rule("default-dialect-changed")
@@ -24,13 +24,6 @@ SETTINGS = (
     PROJECT_KEY, DIALECT, GATEWAY, STATE, LINTER, NAMING, SCHEMA, DEFAULTS, SPARK, PLAN, OTHER,
 )  # fmt: skip
 
-_MEANING = re.compile(
-    r"^spark\.(sql\.(ansi|session\.timeZone|defaultCatalog|catalog|legacy|storeAssignmentPolicy|"
-    r"sources\.partitionOverwriteMode|decimalOperations|caseSensitive|warehouse|"
-    r"parquet\.(int96|datetime)|avro\.datetime|extensions|crossJoin|timestampType|mapKeyDedupPolicy)"
-    r"|hadoop\.(hive\.metastore\.uris|fs\.defaultFS|javax\.jdo\.option\.ConnectionURL)|master)",
-    re.IGNORECASE,
-)
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
 
 # Rule, severity where it differs from the rule's, what the setting does, and when it clears.
@@ -116,13 +109,17 @@ def _gateway(parts: list[str], before: Any, after: Any) -> SettingJudgement | No
     if rest[0] == "test_connection":
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
     if len(rest) > 2 and rest[1] == "config":  # noqa: PLR2004 - connection, config, key
-        return _session(".".join(rest[2:]))
+        return _session(".".join(rest[2:]), before if after is None else after)
     return _connection(rest[-1])
 
 
-def _session(name: str) -> SettingJudgement:
-    if _MEANING.match(name):
+def _session(name: str, value: Any) -> SettingJudgement:
+    meaning = meaning_of(name, str(value))
+    if meaning in ("values", "places"):
         return SPARK, None, "the same query gives other results, or writes elsewhere", _CONFIRM
+    if meaning == "unknown":
+        of_sql = name.lower().startswith("spark.sql.")
+        return SPARK, None if of_sql else "medium", "nobody here knows what it changes", _CONFIRM
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 

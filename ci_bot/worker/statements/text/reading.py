@@ -108,7 +108,10 @@ def literals_in(tree: Any, dialect: str) -> tuple[tuple[Effect, ...], bool]:
 
 
 def _has_target(effect: Effect) -> bool:
-    return effect.action not in ("nothing", "code", "unknown", "directs") and not effect.detail
+    return (
+        effect.action not in (*("nothing", "code", "unknown", "directs", "sets", "fails"),)
+        and not effect.detail
+    )
 
 
 def literal_effects(text: str, dialect: str) -> tuple[Effect, ...] | None:

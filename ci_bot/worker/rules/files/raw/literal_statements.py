@@ -14,12 +14,12 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.registry import on_written_statement
-from ci_bot.worker.rules.statements import CODE, STATEMENT, subject_of
+from ci_bot.worker.rules.statements import CODE, SETTING, STATEMENT, rule_of, subject_of
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.statements.raw import of_file
 
 
-@on_written_statement(CODE, STATEMENT)
+@on_written_statement(CODE, STATEMENT, SETTING)
 def written(inputs: RuleInputs) -> Iterator[Observation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
@@ -35,7 +35,7 @@ def written(inputs: RuleInputs) -> Iterator[Observation]:
             if old[_key(item)] < 0:
                 words = item.statement.source.split()
                 yield Observation(
-                    CODE if item.effect.action == "code" else STATEMENT,
+                    rule_of(item),
                     f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
                     "the statement is gone, or a person has run it once instead",
                     severity="blocker",

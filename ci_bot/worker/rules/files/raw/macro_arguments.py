@@ -1,8 +1,9 @@
 """Arguments of macros that SQLMesh would run as Python, found in the text of the changed files.
 
-The text is parsed with SQLMesh's own parser, and nothing is rendered: of every argument, and of
-every part of one that a macro could take out of it, the Python is made as SQLMesh makes it, and
-judged (`macro_code`). SQL in strings, which `@SQL` and others parse, is looked into as well.
+The text is parsed with SQLMesh's own parser, and nothing is rendered: of every argument that is
+evaluated (`macro_evaluation`), and of every part of one that a macro could take out of it, the
+Python is made as SQLMesh makes it, and judged (`macro_code`). SQL in strings, which `@SQL` and
+others parse, is looked into as well.
 What macros make only while they run is judged when it is evaluated (`compat/macros.py`).
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,6 +25,7 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.compat.macro_code import objection
+from ci_bot.worker.compat.macro_evaluation import list_evaluated
 from ci_bot.worker.rules.files.raw.dialects import dialects_of
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
@@ -45,6 +48,9 @@ _UNPARSED = (
     *(SqlglotError, SQLMeshError, RecursionError),
     *(ValueError, AttributeError, KeyError, TypeError, IndexError),
 )
+# A macro that the text defines itself may bear any name, SQLMesh's own as well.
+_DEFINES_MACROS = re.compile(r"\bDEF\b.*->", re.DOTALL | re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"(?!__)[\w$-]+")
 _DEEPEST = 3
 # Parts of arguments that are judged in one file; a file with more is judged when it is rendered.
 _MOST_PARTS = 20_000
@@ -108,8 +114,9 @@ def _objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str
     """(the argument as SQL, why) of everything that would run as Python."""
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
+        judge = _Judge(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
         for expression in _parsed(text, dialect):
-            yield from _in_tree(expression, dialect, left, 0)
+            yield from judge.objections(expression)
 
 
 def _parsed(text: str, dialect: str) -> list[Any]:
@@ -119,52 +126,79 @@ def _parsed(text: str, dialect: str) -> list[Any]:
         return []
 
 
-def _in_tree(tree: Any, dialect: str, left: list[int], depth: int) -> Iterator[tuple[str, str]]:
-    for node in tree.find_all(d.MacroFunc, d.Jinja):
-        if isinstance(node, d.Jinja):
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Looks through trees of one text.
+
+    Attributes:
+        left: How many parts may still be looked at.
+    """
+
+    dialect: str
+    left: list[int]
+    own_macros: bool
+
+    def objections(self, tree: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
+        for argument in list_evaluated(tree, own_macros=self.own_macros):
+            yield from self._in_argument(argument, depth)
+        for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
             # Its text becomes SQL, and the macros in that are evaluated.
-            for inner in _parsed(_JINJA.sub(" ", node.name), dialect) if depth < _DEEPEST else ():
-                yield from _in_tree(inner, dialect, left, depth + 1)
-            continue
-        yield from _in_macro(node, dialect, left, depth)
+            for inner in _parsed(_JINJA.sub(" ", template.name), self.dialect):
+                yield from self.objections(inner, depth + 1)
 
+    def _in_argument(self, argument: Any, depth: int) -> Iterator[tuple[str, str]]:
+        for part in argument.walk():
+            self.left[0] -= 1
+            if self.left[0] < 0:
+                return
+            why = None if _names_columns(part) else objection(_python(part), may_read=True)
+            if why is not None:
+                yield part.sql(dialect=self.dialect or None, comments=False), why
+                return
+            if isinstance(part, exp.Literal) and part.is_string and depth < _DEEPEST:
+                yield from self._in_string(part.this, depth + 1)
 
-def _in_macro(macro: Any, dialect: str, left: list[int], depth: int) -> Iterator[tuple[str, str]]:
-    for part in macro.walk():
-        left[0] -= 1
-        if left[0] < 0:
+    def _in_string(self, text: str, depth: int) -> Iterator[tuple[str, str]]:
+        """SQL that a macro may parse: every part of it may become an argument."""
+        if not re.search(r"[(`\"\[]", text):
             return
-        why = objection(_python(part), may_read=True)
-        if why is not None:
-            yield part.sql(dialect=dialect or None, comments=False), why
+        try:
+            tree = d.parse_one(text, dialect=self.dialect or None)
+        except _UNPARSED:
             return
-        if isinstance(part, exp.Literal) and part.is_string and depth < _DEEPEST:
-            yield from _in_string(part.this, dialect, left, depth + 1)
+        yield from self._in_argument(tree, depth)
 
 
-def _in_string(text: str, dialect: str, left: list[int], depth: int) -> Iterator[tuple[str, str]]:
-    """SQL that a macro may parse: every part of it may become an argument."""
-    if not re.search(r"[(`\"\[]", text):
-        return
-    try:
-        tree = d.parse_one(text, dialect=dialect or None)
-    except _UNPARSED:
-        return
-    yield from _in_macro(tree, dialect, left, depth)
+def _names_columns(part: Any) -> bool:
+    """`AS pairs(k, v)`: Python would read a call, and no macro takes it for a value."""
+    names = [part.this, *part.columns] if isinstance(part, exp.TableAlias) else []
+    return bool(names) and all(_is_plain(name) for name in names)
+
+
+def _is_plain(name: Any) -> bool:
+    return isinstance(name, exp.Identifier) and bool(_PLAIN_NAME.fullmatch(name.name))
 
 
 def _python(part: Any) -> str:
     """The Python that SQLMesh makes of a part; "" where it fails to."""
     try:
-        return str(_generator().generate(part.transform(_without_variables)))
+        return str(_generator().generate(part.transform(_without_names)))
     except Exception:
         # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
         return ""
 
 
-def _without_variables(node: Any) -> Any:
-    """Variables are replaced before anything is evaluated; a text stands for any of them."""
-    return exp.Literal.string("x") if isinstance(node, d.MacroVar) else node
+def _without_names(node: Any) -> Any:
+    """The part without what SQLMesh replaces, and without the names of tables.
+
+    Variables are replaced before anything is evaluated; a text stands for any of them. And a table
+    in a query is nothing that Python computes with, though `shop.orders` reads like an attribute.
+    """
+    if isinstance(node, d.MacroVar):
+        return exp.Literal.string("x")
+    if isinstance(node, exp.Table) and node.parts and all(map(_is_plain, node.parts)):
+        return exp.Identifier(this="a_table")
+    return node
 
 
 @lru_cache(maxsize=1)
