@@ -225,6 +225,7 @@ def _report(
         options=facts.options,
         environment_now=facts.environment_now,
         state_failure=state_failure,
+        prod_not_found=facts.prod_not_found,
         notes=facts.notes,
         versions=facts.versions,
         timings=facts.timings,
@@ -238,10 +239,11 @@ def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Lin
         return "The plan failed." if facts.failure else "The base branch does not load."
     if fork:
         return "Plans of a fork are reviewed, never applied."
+    missing = facts.prod_not_found
+    if baseline == "empty" or (missing is not None and missing.first_deployment is None):
+        return "No prod was found in the state; build it, or let this run find it."
     if baseline == "base-branch":
         return "It was compared with the base branch; review it with prod's state first."
-    if baseline == "empty":
-        return "There is no prod yet; build it first."
     if facts.identity is None:
         return "There is nothing to apply." if not facts.changes else "A change has no category."
     return None
