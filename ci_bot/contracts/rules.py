@@ -54,6 +54,7 @@ FACTS: Mapping[str, str] = {
     "linter": "what the project's linter says",
     "load_trace": "which changed files were opened while the project was loaded",
     "policy": "the team's policy, of the base commit and of the pull request",
+    "prod_not_found": "where the state was asked for prod in vain",
     "prod_plan": "the same head, planned against prod",
     "pull_request": "what GitHub says of the pull request: conflict, fork",
     "readers": "which models read a model",

@@ -54,6 +54,7 @@ OUTPUTS = [
     "plan-id",
     "environment",
     "blockers",
+    "compared-with",
     "report-path",
     "comment-url",
     "result",

@@ -315,6 +315,7 @@ READ_AS: dict[str, set[str]] = {
     "changed_files": {"changed_files", "code_on_load", "unread_because"},
     "cost": {"judged_costs"},
     "data_diff": {"TableDiff"},
+    "prod_not_found": {"prod_not_found"},
     "effects": {"judged", "JudgedEffect", "statements"},
     "environments": {"environments", "also_in"},
     "failure": {"failure"},

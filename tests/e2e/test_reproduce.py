@@ -83,7 +83,7 @@ def test_auto__a_state_that_cannot_be_read_is_told_first(scene: Scene, tmp_path:
     assert "not a valid DuckDB database file" in first
     assert "that file is no DuckDB database" in first
     assert next(each.data for each in outcome.commands if each.name == "warning").startswith(
-        "Compared with the base branch, because prod's state was not read: The state database"
+        "The state of `prod` was not read, so this compares with the base branch: The state database"
     )
     assert outcome.document("report")["state_failure"]["reason_code"] == "state_unreachable"
     assert outcome.document("report")["baseline"] == "base-branch"

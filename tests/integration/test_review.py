@@ -145,7 +145,7 @@ def test_review__with_an_absent_state__creates_none_and_calls_everything_new(
     assert not shop.state.exists()
     assert report.baseline == "empty"
     assert {change.change for change in report.changes} == {"added"}
-    assert any("no prod yet" in note for note in report.notes)
+    assert any("No prod was found" in note for note in report.notes)
     assert not report.appliable
 
 

@@ -27,6 +27,7 @@ from tests.conftest import PROD_UNTIL
 from tests.github_standin.local_git import LocalGit
 from tests.one_jvm import one_jvm
 from tests.projects import Shop, write_shop
+from tests.projects.duck import write_duck_shop
 from tests.projects.forward import DOUBLED, UNTIL, write_forward_shop
 from tests.worker import OWNER, Client
 
@@ -246,6 +247,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     made["broken"] = history.review(broken, baseline="state")
     history.base = made["broken"].head_sha or ""
     made["on a broken base"] = history.review(a_note, baseline="base-branch")
+    made["without prod"] = Client(
+        write_duck_shop(tmp_path_factory.mktemp("without-prod")).project
+    ).review("pr_7")
     return made
 
 
@@ -263,6 +267,7 @@ NEEDS = {
     "linter": ("everything", "lint-warning", "nomissingaudits"),
     "load_trace": ("everything", "R12-code-on-load", "macros/twice.py"),
     "policy": ("everything", "policy-changed", "loosens"),
+    "prod_not_found": ("without prod", "R10-prod-not-found", "no table of SQLMesh is there"),
     "prod_plan": ("everything", "R05-forward-only-schema", "in place"),
     "pull_request": ("everything", "R10-fork", "in a fork"),
     "readers": ("everything", "R04-column-dropped", "still read by"),

@@ -13,6 +13,7 @@ from ci_bot.bot.comment.first_screen.findings import Findings
 from ci_bot.bot.comment.first_screen.headline import Headline, headline, owner_question
 from ci_bot.bot.comment.first_screen.picture import picture
 from ci_bot.bot.comment.first_screen.spelling import one_spelling
+from ci_bot.bot.comment.first_screen.stands_for_prod import BaselineNotice, baseline_notice
 from ci_bot.bot.comment.first_screen.totals import PlannedWork
 from ci_bot.bot.comment.lineage import DrawnLineage
 from ci_bot.bot.comment.text import shell_commands, weights, words
@@ -49,6 +50,11 @@ class ReviewView(PlannedWork):
     @cached_property
     def links(self) -> Links:
         return Links(self.context, self.report.head_sha)
+
+    @cached_property
+    def baseline_notice(self) -> BaselineNotice | None:
+        """What the first line has to say of what the plan was compared with."""
+        return baseline_notice(self.report)
 
     @cached_property
     def own(self) -> list[Change]:

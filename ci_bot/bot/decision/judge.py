@@ -108,7 +108,8 @@ def decide(risks: Sequence[Risk], facts: ReviewFacts | Report) -> tuple[Decision
     if nothing_changes(facts):
         if facts.base_failures:
             return "no_changes", ["It changes no file that SQLMesh reads.", *_reasons(notes)]
-        return "no_changes", ["No model, statement or interval differs from prod."]
+        other = "prod" if facts.baseline == "state" else "what stands for prod"
+        return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
         listed = "1 note" if len(notes) == 1 else f"{len(notes):,} notes"
         return "go", [f"No rule found a problem; {listed}.", *_reasons(notes)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Condition, Rendered
+from ci_bot.bot.comment.first_screen.stands_for_prod import baseline_notice, compared_with
 from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_planning, render_review
 from ci_bot.bot.decision import FAILURE_RISKS, Limits, review_exit_code
@@ -238,6 +239,7 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
             "reason-code": report.failure.reason_code if report.failure else report.decision,
             "plan-id": report.plan_id or "",
             "blockers": str(sum(risk.severity == "blocker" for risk in report.risks)),
+            "compared-with": compared_with(report),
         },
         {
             "activity": "review",
@@ -258,10 +260,9 @@ def _annotate(report: Report, publisher: Publisher) -> None:
     """The failure where there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
         publisher.fail(report.failure)
-    if report.state_failure is not None:
-        why = f"{report.state_failure.message} {report.state_failure.hint or ''}".strip()
-        text = f"Compared with the base branch, because prod's state was not read: {why}"
-        publisher.annotate([("warning", text, None, None)])
+    compared = baseline_notice(report)
+    if compared is not None and not compared.expected:
+        publisher.annotate([("warning", compared.text(), None, None)])
     publisher.annotate(
         [
             (

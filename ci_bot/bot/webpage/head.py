@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.evidence.apply_view import ApplyView
 from ci_bot.bot.comment.first_screen.fixes import Fix
+from ci_bot.bot.comment.first_screen.stands_for_prod import baseline_notice
 from ci_bot.bot.comment.text import words
 from ci_bot.bot.comment.view import ReviewView
 from ci_bot.bot.webpage.building import work_sentence
@@ -28,7 +29,7 @@ _RESULTS = {
 _BASELINES = {
     "state": "compared with `prod`",
     "base-branch": "compared with the base branch, without state",
-    "empty": "with no `prod` yet: everything is new",
+    "empty": "no `prod` was found: everything counts as new",
 }
 MOST_POINTS = 6
 _OTHERS = 4
@@ -274,12 +275,9 @@ def _checks(report: Report | None) -> list[str]:
 
 def _warnings(report: Report | None, context: CommentContext) -> list[str]:
     found = []
-    if report is not None and report.state_failure is not None:
-        why = report.state_failure
-        found.append(
-            "The state of `prod` was not read, so this compares with the base branch: "
-            f"{why.message} {why.hint or ''}"
-        )
+    notice = None if report is None else baseline_notice(report)
+    if notice is not None:
+        found.append(notice.text())
     if report is not None and report.base_failures:
         found.append(
             "The base branch does not load here. "

@@ -38,6 +38,7 @@ from ci_bot.contracts.documents.plan import (
 from ci_bot.contracts.documents.plan_identity import PlanIdentity
 from ci_bot.contracts.documents.plan_options import PlanOption
 from ci_bot.contracts.documents.policy import Acceptance, ModelOwners, PolicyUsed, Weighed
+from ci_bot.contracts.documents.prod_not_found import ProdNotFound
 from ci_bot.contracts.lineage.impact import Impact
 from ci_bot.contracts.lineage.past_numbers import PastNumbers
 from ci_bot.contracts.policy.scopes import ScopedModels
@@ -117,6 +118,12 @@ class ReviewFacts(Contract):
     acceptances: list[Acceptance] = Field(
         default_factory=list, description="What the ledger holds for this pull request."
     )
+    prod_not_found: ProdNotFound | None = Field(
+        default=None, description="Where prod was looked for in vain; null where it was found."
+    )
+    base_models: Count | None = Field(
+        default=None, description="Models of the base branch; null where it was not loaded."
+    )
 
 
 class Report(Contract):
@@ -177,6 +184,9 @@ class Report(Contract):
     state_failure: Failure | None = Field(
         default=None,
         description="Why baseline `auto` took the base branch: the state could not be read.",
+    )
+    prod_not_found: ProdNotFound | None = Field(
+        default=None, description="Where prod was looked for in vain; null where it was found."
     )
     notes: list[Line]
     versions: Versions

@@ -200,11 +200,12 @@ class Run:
             _quietly("releasing the lease", self.hold.end)
 
     def _check_prerequisites(self) -> None:
-        if self.opened.baseline == "empty" or not self.opened.has_prod:
+        if self.opened.baseline == "empty":
+            missing = self.opened.prod_not_found
             raise BadInput(
-                "There is no prod environment yet, so there is nothing that a PR environment could "
-                "be compared with.",
-                hint="Build prod first: `sqlmesh plan`.",
+                f"{missing.sentence() if missing else 'There is no prod.'} So there is nothing "
+                "that a PR environment could be compared with.",
+                hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
                 reason_code="no_prod",
             )
         pull_request = self.request.owner.pr_number is not None

@@ -22,6 +22,7 @@ from sqlmesh.utils.errors import ConfigError, SQLMeshError
 import ci_bot
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.base_cache.known import KnownFile
+from ci_bot.contracts.documents.prod_not_found import ProdNotFound
 from ci_bot.contracts.documents.report import Baseline, Project
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
@@ -35,6 +36,7 @@ from ci_bot.worker.project.configuring import (
 )
 from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.missing_prod import find_missing_prod
 from ci_bot.worker.words.other_state import other_version
 from ci_bot.worker.words.state_failures import unusable_state
 
@@ -62,10 +64,19 @@ class OpenProject:
     spark_starts: list[float]
     config_before: ConfigFacts | None = None
     base_failures: tuple[Failure, ...] = ()
+    prod_not_found: ProdNotFound | None = None
 
     @property
     def has_prod(self) -> bool:
         return self.context.state_reader.get_environment(c.PROD) is not None
+
+    @property
+    def base_models(self) -> int | None:
+        """How many models the base branch has; None where it does not stand for prod."""
+        if self.baseline != "base-branch" or self.base_failures:
+            return None
+        base = self.context.state_reader.get_environment(c.PROD)
+        return sum(info.is_model for info in base.snapshots) if base is not None else 0
 
     def close(self) -> None:
         """Closes the state: an open DuckDB file leaves a write-ahead log beside it."""
@@ -188,7 +199,7 @@ def open_project(
     """Opens a project against its own state.
 
     Where the state is empty, an empty throw-away state takes its place, and nothing is created in
-    the project's own (`baseline` is "empty").
+    the project's own. `baseline` is "empty" wherever the state holds no prod.
 
     Args:
         only_spark: Whether a gateway of another engine is refused, before anything is opened.
@@ -206,7 +217,7 @@ def open_project(
         require_spark(context)
     with clock.phase("state"):
         state, facts = open_state(context, place, write=write)
-        baseline: Baseline = "state" if state is not None else "empty"
+        has_tables = state is not None
         if state is None:
             state = compat.throwaway_state(place.scratch_dir / "empty-state.duckdb", context)
     compat.give_state(context, state)
@@ -223,7 +234,10 @@ def open_project(
         context, lambda stored: compat.known_loaded(files, stored, place.repository)
     ):
         load(context, clock.phase("load"), place.repository)
-    return OpenProject(context, baseline, facts, clock, starts)
+    opened = OpenProject(context, "state", facts, clock, starts)
+    opened.baseline = "state" if opened.has_prod else "empty"
+    opened.prod_not_found = find_missing_prod(context, has_tables=has_tables, place=place)
+    return opened
 
 
 def open_without_state(

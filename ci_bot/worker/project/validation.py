@@ -20,6 +20,7 @@ from ci_bot.contracts.documents.plan import (
     ProjectCheck,
     TestsCheck,
 )
+from ci_bot.contracts.documents.prod_not_found import ProdNotFound
 from ci_bot.contracts.versions.pyspark import IN_WORDS, was_tried
 from ci_bot.worker import compat
 from ci_bot.worker.project.configuring import is_spark
@@ -115,8 +116,18 @@ def connection(context: Any) -> ProjectCheck:
     )
 
 
-def state(context: Any, *, exists: bool, facts: StateFacts) -> ProjectCheck:
-    """The state database that was opened, or that there is none yet."""
+def state(
+    context: Any, *, exists: bool, facts: StateFacts, missing: ProdNotFound | None = None
+) -> ProjectCheck:
+    """The state database that was opened, or that there is none yet.
+
+    Args:
+        missing: Where prod was looked for in vain, once the project is loaded.
+    """
+    if exists and missing is not None:
+        return ProjectCheck(
+            name="state", status="warn", message=missing.sentence(), fix=missing.hint
+        )
     if not exists:
         return ProjectCheck(
             name="state",
@@ -154,8 +165,12 @@ def of_project(opened: OpenProject, place: ProjectPlace, found: Versions) -> lis
             message="Not opened: the base branch's project stands for prod.",
         )
     else:
-        exists = opened.baseline == "state"
-        about_state = state(context, exists=exists, facts=opened.state)
+        about_state = state(
+            context,
+            exists=opened.state.schema_version > 0,
+            facts=opened.state,
+            missing=opened.prod_not_found,
+        )
     return [
         versions(found),
         configuration(context, place),

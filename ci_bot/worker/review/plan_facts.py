@@ -244,7 +244,7 @@ class PlanFacts:
         way of an apply."""
         notes = [*self.settings.notes, *(self.planned.notes if self.planned else ())]
         if self.opened.baseline == "empty":
-            notes.append("There is no prod yet: everything is new.")
+            notes.append("No prod was found: everything counts as new.")
         elif self.opened.base_failures:
             notes.append(
                 "The base branch does not load, so there was nothing to compare with: every model "
@@ -258,8 +258,6 @@ class PlanFacts:
                 "of prod's data, and this plan can be applied only after a review with state. "
                 "Intervals are counted as if prod were built from each model's start up to now."
             )
-        elif not self.opened.has_prod:
-            notes.append("The state holds no prod environment yet: everything is new.")
         else:
             stored = self.opened.context.state_reader.get_environment(self.request.environment)
             row = self._ledger.get(self.request.environment)

@@ -71,6 +71,8 @@ def refused(
             update={"model": cause, "path": failure.path or paths.get(cause or "")}
         ),
         scoped=scoped,
+        prod_not_found=opened.prod_not_found,
+        base_models=opened.base_models,
         **no_plan(),
     )
 

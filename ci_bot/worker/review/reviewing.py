@@ -120,6 +120,8 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         base_failures=list(opened.base_failures),
         scoped=scoped,
         acceptances=facts.acceptances(),
+        prod_not_found=opened.prod_not_found,
+        base_models=opened.base_models,
         **described,
     )
 

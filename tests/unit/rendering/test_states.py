@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
 from ci_bot.bot.comment.context import Condition, Override, Refusal
+from ci_bot.bot.comment.first_screen.headline import headline
 from ci_bot.bot.comment.outcome import render_apply, render_cleanup
 from ci_bot.bot.comment.report import render_planning, render_review
+from ci_bot.bot.terminal.output.screen import Screen
+from ci_bot.bot.terminal.review.short_text import short_text
+from ci_bot.bot.webpage.page import page_parts
 from ci_bot.contracts.base import Failure, short
 from ci_bot.contracts.documents.apply import AuditTotals
 from ci_bot.contracts.documents.comment import Phase
 from ci_bot.contracts.documents.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.contracts.documents.plan_identity import PlanFlags, PlanIdentity
+from ci_bot.contracts.documents.prod_not_found import ProdNotFound
+from ci_bot.contracts.documents.report import Baseline
 from tests.factories import (
     HEAD,
     NOW,
@@ -437,3 +444,51 @@ def test_state_failure__is_in_the_first_lines_of_comment_and_terminal() -> None:
     first = " ".join(on_terminal(report).split()[:40])
     assert "The state of prod was not read, so this compares with the base branch: The" in first
     assert "was not read" not in render_review(make_report(), make_context()).text
+
+
+MISSING = ProdNotFound(
+    state="postgres, host 'db.example:5432', database 'state', schema 'sqlmesh', gateway 'spark'",
+    why="it holds the environment 'dev', and no `prod`",
+    hint="If prod has been built, check the gateway's `state_connection`.",
+)
+FIRST = MISSING.model_copy(update={"first_deployment": "chosen"})
+
+
+@pytest.mark.parametrize(
+    ("missing", "baseline", "lead", "so"),
+    [
+        (MISSING, "base-branch", "No prod was found", "So this compares with the base branch."),
+        (MISSING, "empty", "No prod was found", "what this change does to existing data is not"),
+        (FIRST, "empty", "First deployment: no prod was found", "`baseline: state` was chosen"),
+    ],
+)
+def test_prod_not_found__is_in_the_first_lines_of_every_output(
+    missing: ProdNotFound, baseline: Baseline, lead: str, so: str
+) -> None:
+    report = make_report(baseline=baseline, prod_not_found=missing)
+    whole = "db.example:5432', database 'state', schema 'sqlmesh'"
+
+    for phase in ("planned", "no_changes"):
+        lines = render_review(report, make_context(phase=phase)).text.splitlines()
+        top = "\n".join(lines[:8]).replace("**", "").replace("`", "")
+        assert lead in top
+        assert whole in top
+        assert so.replace("`", "") in top
+    short = " ".join(short_text(report, make_context(), Screen(width=100, colour=False)).split())
+    page = "".join(page_parts(report, make_context()))
+    for text in (on_terminal(report), short, page):
+        plainly = " ".join(unescape(re.sub(r"<[^>]*>", "", text)).replace("`", "").split())
+        assert lead in plainly
+        assert "database 'state'" in plainly
+    assert short.index(lead) < short.index("Changes")
+    assert "compared with prod" not in on_terminal(report)
+
+
+def test_prod_not_found__no_sentence_says_that_nothing_existing_changes() -> None:
+    added = make_report(
+        changes=[make_change("shop.a", change="added", category=None)], risks=[], decision="go"
+    )
+
+    assert "nothing that exists today changes" in headline(added).sentence
+    first = added.model_copy(update={"prod_not_found": FIRST, "baseline": "empty"})
+    assert headline(first).sentence == "Adds the model `shop.a`."

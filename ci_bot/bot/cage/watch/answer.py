@@ -156,10 +156,7 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
     if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
         return  # there is nothing more in it to be believed
     if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
-        if answer.identity is not None and answer.identity.environment != request.environment:
-            raise AnswerRefusedError("its plan is for another environment")
-        if request.baseline == "base-branch" and answer.baseline != "base-branch":
-            raise AnswerRefusedError("it compares with another baseline")
+        _check_review(answer, request)
     if isinstance(answer, ApplyDocument) and isinstance(request, ApplyRequest):
         if answer.result == ("applied" if request.probe else "probed"):
             raise AnswerRefusedError(f"it says {answer.result}, which was not asked for")
@@ -168,6 +165,15 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
             raise AnswerRefusedError("it is about another plan")
     if answer.failure is not None:
         _check_failure(answer.failure)
+
+
+def _check_review(answer: ReviewFacts, request: ReviewRequest) -> None:
+    if answer.identity is not None and answer.identity.environment != request.environment:
+        raise AnswerRefusedError("its plan is for another environment")
+    if request.baseline == "base-branch" and answer.baseline != "base-branch":
+        raise AnswerRefusedError("it compares with another baseline")
+    if answer.baseline == "empty" and answer.prod_not_found is None:
+        raise AnswerRefusedError("it found no prod and does not say where")
 
 
 def _is_of(answer: ApplyDocument, asked: str) -> bool:

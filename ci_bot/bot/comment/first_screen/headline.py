@@ -202,6 +202,8 @@ class _Change:
 
     def _harmless(self) -> str:
         """What else can be said where nothing that is there changes."""
+        if self._report.prod_not_found is not None:
+            return ""  # what exists today is not known
         if self._report.restatements or any(c.category not in _HARMLESS for c in self._own):
             return ""
         plan = self._report.prod_plan

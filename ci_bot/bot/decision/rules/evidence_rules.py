@@ -13,6 +13,7 @@ from ci_bot.contracts.rules import rule
 FILES_NOT_READ = rule("R10-files-not-read")
 FORK = rule("R10-fork")
 NOT_CHECKED = rule("R10-not-checked")
+PROD_NOT_FOUND = rule("R10-prod-not-found")
 
 
 @judges(NOT_CHECKED)
@@ -113,3 +114,24 @@ def fork(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
             "The head branch is in a fork: this plan can't be applied to an environment.",
             "a maintainer pushes the branch into this repository",
         )
+
+
+@judges(PROD_NOT_FOUND)
+def prod_not_found(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """R10: the state answered and holds no prod, which is no knowledge of prod."""
+    missing = facts.prod_not_found
+    if missing is None:
+        return
+    first, on_base = missing.first_deployment is not None, facts.baseline == "base-branch"
+    if first:
+        so = "This is taken for the first deployment."
+    elif on_base:
+        so = "The base branch stood for prod."
+    else:
+        so = "Every model counts as new, so what changes is not known."
+    yield risk(
+        PROD_NOT_FOUND,
+        f"{missing.sentence()} {so}",
+        "prod is built" if first else missing.hint,
+        severity="low" if first or on_base else None,
+    )

@@ -21,8 +21,8 @@ from ci_bot.contracts.documents.report import Report
 MOST_LINES = 12
 # Beside these stand the heading, how many more there are, and at most five lines of facts.
 _REASONS = 4
-# Lines of the sentence, and of the hint where there is no plan.
-_SENTENCE, _HINT = 3, 2
+# Lines of the sentence, of the hint where there is no plan, and of what stands for prod.
+_SENTENCE, _HINT, _NOTICE = 3, 2, 3
 
 
 def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
@@ -39,8 +39,12 @@ def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
 
 
 def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
-    """The sentence about the change, its weightiest findings, and how many more there are."""
+    """What the plan was compared with where that is not prod, the sentence about the change, its
+    weightiest findings, and how many more there are."""
     also = f" Also: {view.head.rest}." if view.head.rest else ""
+    notice = view.baseline_notice
+    first = _listed([] if notice is None else [notice.text().replace("`", "")], screen, _NOTICE)
+    room -= len(first)
     page = Page(width=screen.width)
     page.paragraph(f"{view.head.sentence}{also}")
     said = _fitted(page, screen, _SENTENCE)
@@ -50,7 +54,7 @@ def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
     hidden = len(view.risks) - sum(1 + point.more for point in found)
     more = [f"  and {words.count(hidden, 'more finding')}", *hint] if hidden else hint
     reasons = _listed(map(_reason, found), screen, room - len(said) - len(more))
-    return [*said, *reasons, *more]
+    return [*first, *said, *reasons, *more]
 
 
 def _listed(texts: Iterable[str], screen: Screen, room: int) -> list[str]:

@@ -13,6 +13,7 @@ from ci_bot.bot.worker_calls.review.team_policy import TeamPolicy
 from ci_bot.bot.worker_calls.review.unplanned import failed_facts, unplanned_facts
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.base_cache.known import KnownFile
+from ci_bot.contracts.documents.prod_not_found import FirstDeployment
 from ci_bot.contracts.documents.report import Baseline, ReviewFacts
 from ci_bot.contracts.environment import UnfitName, for_review
 from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, ReviewRequest
@@ -26,12 +27,18 @@ _LOADING = ("configuration", "load")
 def facts_of(
     client: WorkerClient, options: ReviewOptions, changed: Changes | None, team: TeamPolicy
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
-    """The worker's answer, what it compared with, and why `auto` could not take the state."""
+    """The worker's answer, what it compared with, and why `auto` could not take the state.
+
+    A state without prod says nothing about prod. It is believed where the base branch has no models
+    either, or where somebody chose the state by name; else the base branch stands for prod.
+    """
     if options.baseline == "base-branch":
         return *_ask_base(client, options, changed, team), None
     before = client.export_before(changed.before()) if changed is not None else None
     answer = _ask(client, options, changed, team, baseline="state", base=None, before=before)
     if isinstance(answer, ReviewFacts):
+        if answer.prod_not_found is not None:
+            answer = _without_prod(answer, client, options, changed, team)
         return answer, answer.baseline, None
     failure = answer.failure
     if options.commits.base is not None and client.git.has(options.commits.base):
@@ -45,6 +52,35 @@ def facts_of(
             if facts.failure is not None or not facts.project.models:
                 return facts, baseline, None
     return failed(failure, client, options), "state", None
+
+
+def _without_prod(
+    answer: ReviewFacts,
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: Changes | None,
+    team: TeamPolicy,
+) -> ReviewFacts:
+    """What is known of a change where the state holds no prod of this project."""
+    missing = answer.prod_not_found
+    if missing is None:
+        return answer
+
+    def believed(why: FirstDeployment) -> ReviewFacts:
+        first = missing.model_copy(update={"first_deployment": why})
+        return answer.model_copy(update={"prod_not_found": first})
+
+    if options.baseline == "state":
+        return believed("chosen")
+    if options.commits.base is None or not client.git.has(options.commits.base):
+        return answer
+    facts, _ = _ask_base(client, options, changed, team)
+    if facts.base_models == 0 and facts.failure is None:
+        return believed("base-without-models")
+    if facts.failure is not None or not facts.project.models:
+        # What the state's answer has found counts on; nothing was found out about prod.
+        return answer
+    return facts.model_copy(update={"prod_not_found": missing})
 
 
 def _ask_base(

@@ -229,6 +229,7 @@ def _report(
         environment_now=facts.environment_now,
         environment_holds_plan=facts.environment_holds_plan,
         state_failure=state_failure,
+        prod_not_found=facts.prod_not_found,
         notes=facts.notes,
         versions=facts.versions,
         timings=facts.timings,
@@ -238,6 +239,8 @@ def _report(
 
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
+    missing = facts.prod_not_found
+    no_prod = baseline == "empty" or (missing is not None and missing.first_deployment is None)
     unfit = [c for c in facts.checks.project if c.name in _NEEDED and c.status == "fail"]
     no_plan = "There is nothing to apply." if not facts.changes else "A change has no category."
     conditions = (
@@ -245,11 +248,11 @@ def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Lin
         (bool(facts.base_failures), "The base branch does not load."),
         (fork, "Plans of a fork are reviewed, never applied."),
         (bool(unfit), unfit[0].message if unfit else ""),
+        (no_prod, "No prod was found in the state; build it, or let this run find it."),
         (
             baseline == "base-branch",
             "It was compared with the base branch; review it with prod's state first.",
         ),
-        (baseline == "empty", "There is no prod yet; build it first."),
         (facts.identity is None, no_plan),
     )
     return next((why for stands, why in conditions if stands), None)

@@ -52,10 +52,12 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
         on_spark_start=ports.on_spark_start,
     )
     try:
-        if opened.baseline == "empty" or not opened.has_prod:
+        if opened.baseline == "empty":
+            missing = opened.prod_not_found
             raise BadInput(
-                "There is no prod environment yet, so no run has told what anything costs.",
-                hint="Build prod first: `sqlmesh plan`.",
+                f"{missing.sentence() if missing else 'There is no prod.'} So no run has told what "
+                "anything costs.",
+                hint=f"{missing.hint if missing else ''} `sqlmesh plan` builds prod.".strip(),
                 reason_code="no_prod",
             )
         return _estimated(request, ports, opened, started)

@@ -1,0 +1,96 @@
+"""Whether a state that was asked holds a prod of this project, and where it was looked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.config import DuckDBConnectionConfig
+from sqlmesh.core.context import Context
+from sqlmesh.core.environment import Environment
+
+from ci_bot.contracts.documents.prod_not_found import ProdNotFound
+from ci_bot.secrets.cutting import quoted_value
+from ci_bot.worker import compat
+from ci_bot.worker.project.directories import ProjectPlace, display_path
+from ci_bot.worker.words.state_failures import missing_variables, unset_variables
+
+_SHOWN = 3
+_CHECK = (
+    "If prod has been built, check the gateway's `state_connection` and its `state_schema`, their "
+    "variables, and what the account of this run may read. If this is the first deployment, say so "
+    "with `baseline: state`, or build prod."
+)
+
+
+def find_missing_prod(
+    context: Context, *, has_tables: bool, place: ProjectPlace
+) -> ProdNotFound | None:
+    """None where the state's prod holds models of this project. Call it once the project is loaded.
+
+    A state that answers, and answers "nothing", may be the wrong one: a file that was never
+    checked out, another schema, an account that sees no table. So its silence is no knowledge.
+
+    Args:
+        has_tables: Whether the state that the project configures has SQLMesh's tables.
+    """
+    why = _missing(context) if has_tables else "no table of SQLMesh is there"
+    if why is None:
+        return None
+    unset = unset_variables(place.projects, os.environ)
+    hint = f"{missing_variables(unset)} {_CHECK}" if unset else _CHECK
+    return ProdNotFound(state=_state_in_words(context, place), why=why, hint=hint)
+
+
+def _missing(context: Context) -> str | None:
+    reader = context.state_reader
+    prod = reader.get_environment(c.PROD)
+    if prod is None:
+        others = sorted(str(known.name) for known in reader.get_environments_summary())
+        if not others:
+            return "it holds no environment"
+        more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        shown = ", ".join(quoted_value(name) for name in others[:_SHOWN])
+        noun = "the environment" if len(others) == 1 else "the environments"
+        return f"it holds {noun} {shown}{more}, and no `{c.PROD}`"
+    return _of_others(context, prod)
+
+
+def _of_others(context: Context, prod: Environment) -> str | None:
+    """Projects that share a state have one prod; one that is new there has no model in it."""
+    if not prod.snapshots:
+        return f"its `{c.PROD}` holds no model"
+    projects = {
+        name: str(node.project)
+        for nodes in (context._models, context._standalone_audits)
+        for name, node in nodes.items()
+        if node.project not in context._projects
+    }
+    if not all(info.name in projects for info in prod.snapshots):
+        return None
+    named = sorted({projects[info.name] for info in prod.snapshots})
+    shown = ", ".join(quoted_value(name) for name in named[:_SHOWN])
+    return f"its `{c.PROD}` holds models of other projects only ({shown})"
+
+
+def _state_in_words(context: Context, place: ProjectPlace) -> str:
+    """Where the state is: its server, database and schema, or its file. Never who asks, or how."""
+    connection: Any = compat.state_connection(context.config, context.gateway)
+    if isinstance(connection, DuckDBConnectionConfig):
+        file = connection.database
+        if not file or file == ":memory:":
+            return "DuckDB, in memory"
+        return f"DuckDB, file {quoted_value(display_path(Path(file).absolute(), place))}"
+    parts = [str(connection.type_)]
+    host, port = getattr(connection, "host", None), getattr(connection, "port", None)
+    if host:
+        parts.append(f"host {quoted_value(f'{host}:{port}' if port else str(host))}")
+    database = getattr(connection, "database", None) or getattr(connection, "project", None)
+    if database:
+        parts.append(f"database {quoted_value(str(database))}")
+    schema = context.config.get_state_schema(context.gateway) or c.SQLMESH
+    parts.append(f"schema {quoted_value(schema)}")
+    gateway = context.gateway or context.config.default_gateway_name
+    return ", ".join([*parts, f"gateway {quoted_value(gateway)}"])
