@@ -33,8 +33,24 @@
     return made;
   };
 
+  /** A text, and behind a fold the other places of which the same rule says something. */
+  const found = ([text, others]) => {
+    const made = document.createDocumentFragment();
+    made.append(prose(text));
+    if (!others.length) return made;
+    const list = el("ul");
+    for (const [where, url, told] of others) {
+      const item = el("li");
+      item.append(link(Page.name(where), url), " ", prose(told));
+      list.append(item);
+    }
+    made.append(el("details", { class: "others" }, el("summary", {}, `${Page.number(others.length)} more`), list));
+    return made;
+  };
+
   const draw = {
     text: (value) => prose(value ?? ""),
+    found,
     name: ([text, url, note]) => {
       const made = document.createDocumentFragment();
       made.append(link(Page.name(text), url));
@@ -58,6 +74,7 @@
   // What a cell is sorted by; undefined stands below all others.
   const weight = {
     text: (value) => value || undefined,
+    found: ([text]) => text || undefined,
     name: ([text]) => text,
     rule: (id) => id,
     number: (value) => value ?? undefined,

@@ -9,7 +9,7 @@ from functools import cached_property
 from ci_bot.bot.comment.column_impact import ImpactRow, impact_rows, reads_nothing
 from ci_bot.bot.comment.context import CommentContext
 from ci_bot.bot.comment.first_screen.build_table import BuildRow, build_rows
-from ci_bot.bot.comment.first_screen.findings import Findings
+from ci_bot.bot.comment.first_screen.findings import Findings, Point
 from ci_bot.bot.comment.first_screen.headline import Headline, headline, owner_question
 from ci_bot.bot.comment.first_screen.picture import picture
 from ci_bot.bot.comment.first_screen.spelling import one_spelling
@@ -22,8 +22,8 @@ from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.comment.text.markdown import SafeMarkdown
 from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
+from ci_bot.contracts.documents.finding_groups import group_risks
 from ci_bot.contracts.documents.plan import Change, ModelRange, Restatement
-from ci_bot.contracts.documents.report import Risk
 from ci_bot.contracts.documents.work import tables_of
 
 FAILURE_LINES = 15
@@ -154,9 +154,9 @@ class ReviewView(PlannedWork):
         return Findings(self.report.model_copy(update={"risks": risks}), self.head)
 
     @property
-    def risks(self) -> list[Risk]:
-        """All findings about the change, heaviest first."""
-        return self.findings.listed
+    def risks(self) -> list[Point]:
+        """All findings about the change, one for each question, heaviest first."""
+        return self.findings.all
 
     @cached_property
     def asked(self) -> str:
@@ -192,7 +192,11 @@ class ReviewView(PlannedWork):
     @property
     def below_noun(self) -> str:
         """What the findings of the first fold are."""
-        return "note" if self.report.decision == "go" else "more finding"
+        if self.report.decision == "go":
+            return "note"
+        # One that the top names by its first place stands below with all of them.
+        again = any(point.more for point in self.findings.points)
+        return "finding" if again else "more finding"
 
     @property
     def prod_fails(self) -> bool:
@@ -211,6 +215,11 @@ class ReviewView(PlannedWork):
         """What changes and what lies below it, where that is few models."""
         return None if self.complete else picture(self.report)
 
+    @cached_property
+    def aside(self) -> list[Point]:
+        """The findings that took no part in the decision, one for each question."""
+        return [Point(group) for group in group_risks(self.report.set_aside)]
+
     @property
     def set_aside(self) -> str:
         """How many findings took no part in the decision; "" where there is none."""
@@ -219,7 +228,7 @@ class ReviewView(PlannedWork):
     @property
     def may_accept(self) -> str:
         """Who may accept the first heavy finding; "" where that is nobody."""
-        heavy = [risk for risk in self.risks if risk.severity == "high"]
+        heavy = [risk for risk in self.findings.listed if risk.severity == "high"]
         return weights.may_accept(heavy, self.report.owners, self.context.command)
 
     @property

@@ -10,6 +10,7 @@ from ci_bot.bot.decision.risks import counted, from_finding, ordered, rank, risk
 from ci_bot.bot.decision.rules import PLAN_RULES
 from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.policy.weighing import Weighing
+from ci_bot.contracts.documents.finding_groups import group_findings, group_risks
 from ci_bot.contracts.documents.judged_rows import judge_past_numbers
 from ci_bot.contracts.documents.plan import Decision
 from ci_bot.contracts.documents.report import Report, ReviewFacts, Risk
@@ -91,6 +92,7 @@ def judge_again(report: Report, acceptances: Acceptances) -> Report:
             "decision": decision,
             "reasons": reasons,
             "risks": list(weighed.counting),
+            "findings": group_findings(weighed.counting),
             "set_aside": ordered([*report.set_aside, *weighed.set_aside]),
         }
     )
@@ -111,7 +113,7 @@ def decide(risks: Sequence[Risk], facts: ReviewFacts | Report) -> tuple[Decision
         other = "prod" if facts.baseline == "state" else "what stands for prod"
         return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
-        listed = "1 note" if len(notes) == 1 else f"{len(notes):,} notes"
+        listed = counted(len(group_risks(notes)), "note")
         return "go", [f"No rule found a problem; {listed}.", *_reasons(notes)]
     return "go", ["No rule found a problem."]
 
@@ -126,10 +128,17 @@ def nothing_changes(facts: ReviewFacts | Report) -> bool:
 
 
 def _reasons(risks: Sequence[Risk]) -> list[str]:
+    """A sentence for each question: the first place that it is about, and how many more."""
+    groups = group_risks(risks)
     first = [
         f"{item.rule}{on}: {item.evidence}"[:4_000]
-        for item in risks[:MAX_REASONS]
-        for on in (f" on {item.model}" if item.model else "",)
+        for group in groups[:MAX_REASONS]
+        for item in group[:1]
+        for on in (f"{f' on {item.model}' if item.model else ''}{_and_more(len(group) - 1)}",)
     ]
-    rest = len(risks) - len(first)
+    rest = len(groups) - len(first)
     return [*first, f"{rest} more of the same weight."] if rest > 0 else first
+
+
+def _and_more(number: int) -> str:
+    return f" and {number:,} more" if number else ""

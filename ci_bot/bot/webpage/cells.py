@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from ci_bot.bot.comment.text import words
 
+# found: a text, and other places with their addresses and texts.
 # name: a model, with the address of its file. value: a text, and the number that it is sorted by.
 CellKind = Literal[
-    "text", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"
+    "text", "found", "name", "rule", "number", "value", "chip", "names", "strip", "bars", "diff"
 ]
 PageItem = dict[str, Any]
 

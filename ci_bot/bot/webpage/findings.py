@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,7 @@ from ci_bot.bot.comment.text import weights
 from ci_bot.bot.comment.text.links import Links
 from ci_bot.bot.webpage import cells
 from ci_bot.bot.webpage.cells import PageItem
+from ci_bot.contracts.documents.finding_groups import group_risks
 from ci_bot.contracts.documents.plan import SEVERITIES
 from ci_bot.contracts.documents.report import Report, Risk
 from ci_bot.contracts.rules import RULES, page, rule
@@ -70,8 +71,8 @@ def is_gap(risk: Risk) -> bool:
 def findings_section(sources: Reviewed) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
-    counted = [risk for risk in by_weight(report.risks) if not is_gap(risk)]
-    aside = by_weight(report.set_aside)
+    groups = group_risks(risk for risk in by_weight(report.risks) if not is_gap(risk))
+    aside = group_risks(by_weight(report.set_aside))
     policy = weights.policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
@@ -80,13 +81,18 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
                 ("Severity", "chip"),
                 ("Rule", "rule"),
                 ("Where", "name"),
-                ("What", "text"),
+                ("What", "found"),
                 ("Clears when", "text"),
                 ("Owner", "text"),
             ],
             [
-                [*_first(risk, sources), _what(risk), risk.clears_when, _owner(risk, sources)]
-                for risk in counted
+                [
+                    *_first(group, sources),
+                    [_what(group[0]), _others(group, sources)],
+                    group[0].clears_when,
+                    _owners_of(group, sources),
+                ]
+                for group in groups
             ],
             key="findings",
         ),
@@ -95,10 +101,17 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
                 ("Severity", "chip"),
                 ("Rule", "rule"),
                 ("Where", "name"),
-                ("What", "text"),
+                ("What", "found"),
                 ("Why it does not count", "text"),
             ],
-            [[*_first(risk, sources), risk.evidence, weights.weighed(risk)] for risk in aside],
+            [
+                [
+                    *_first(group, sources),
+                    [group[0].evidence, _others(group, sources)],
+                    weights.weighed(group[0]),
+                ]
+                for group in aside
+            ],
             title="Findings that do not count, and why",
             key="aside",
         ),
@@ -107,9 +120,9 @@ def findings_section(sources: Reviewed) -> list[PageItem]:
             f"The policy makes nothing lighter here. {lighter}" if lighter else None,
         ),
     ]
-    if not counted:
+    if not groups:
         parts = [*cells.prose("No rule found a problem."), *parts]
-    return cells.section("findings", "Findings", parts, len(counted))
+    return cells.section("findings", "Findings", parts, len(groups))
 
 
 def by_weight(risks: Iterable[Risk]) -> list[Risk]:
@@ -117,10 +130,20 @@ def by_weight(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
-def _first(risk: Risk, sources: Reviewed) -> list[object]:
+def _first(group: Sequence[Risk], sources: Reviewed) -> list[object]:
+    risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
     severity = cells.chip(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
-    return [severity, risk.rule, cells.name(where(risk), url, _place(risk) if risk.model else "")]
+    note = f"and {more:,} more" if more else _place(risk) if risk.model else ""
+    return [severity, risk.rule, cells.name(where(risk), url, note)]
+
+
+def _others(group: Sequence[Risk], sources: Reviewed) -> list[list[str | None]]:
+    """The other places, each with its address and what is found there."""
+    return [
+        [where(risk), sources.links.file_url(risk.path, risk.line), risk.evidence]
+        for risk in group[1:]
+    ]
 
 
 def where(risk: Risk) -> str:
@@ -137,8 +160,9 @@ def _what(risk: Risk) -> str:
     return f"{risk.evidence} {weighed}" if weighed else risk.evidence
 
 
-def _owner(risk: Risk, sources: Reviewed) -> str:
-    return sources.owners.get(risk.model or "", "")
+def _owners_of(group: Sequence[Risk], sources: Reviewed) -> str:
+    found = (sources.owners.get(risk.model or "", "") for risk in group)
+    return "; ".join(dict.fromkeys(owner for owner in found if owner))
 
 
 def rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:

@@ -12,6 +12,7 @@ from ci_bot.contracts.base import (
     Contract,
     Count,
     Failure,
+    FilePath,
     Line,
     Name,
     PlanId,
@@ -32,6 +33,7 @@ from ci_bot.contracts.documents.plan import (
     Lineage,
     ProdPlan,
     Restatement,
+    Severity,
     ShortWindow,
     Stage,
 )
@@ -63,6 +65,26 @@ class Risk(Finding):
     weighed: Weighed | None = Field(
         default=None, description="Why it weighs something else than by itself; null: it does not."
     )
+
+
+class FoundAt(Contract):
+    """One place of a finding, and what is found there."""
+
+    model: Name | None = None
+    path: FilePath | None = None
+    line: Count | None = None
+    subject: Line | None = None
+    evidence: Line
+
+
+class FindingGroup(Contract):
+    """What one rule found with one weight: one question, and all the places that it is about."""
+
+    rule: Name
+    severity: Severity
+    clears_when: Line = Field(description="Of the first place.")
+    weighed: Weighed | None = None
+    places: list[FoundAt]
 
 
 class ReviewFacts(Contract):
@@ -150,7 +172,10 @@ class Report(Contract):
     restatements: list[Restatement]
     statements: list[EnvironmentStatement]
     prod_plan: ProdPlan | None
-    risks: list[Risk]
+    risks: list[Risk] = Field(description="Each place alone: owners accept one at a time.")
+    findings: list[FindingGroup] = Field(
+        default_factory=list, description="The same, one for each rule and weight."
+    )
     set_aside: list[Risk] = Field(
         default_factory=list,
         description="Findings that took no part in the decision; `weighed` says why.",

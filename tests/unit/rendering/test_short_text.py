@@ -84,7 +84,7 @@ def test_short__names_the_weightiest_and_counts_the_rest() -> None:
         "  - blocker: missing-column on a.b"
     )
     assert any(line.startswith("  - high: random on a.n0 (+2)") for line in lines)
-    assert "  and 30 more findings" in lines
+    assert "  and 1 more finding" in lines
     assert not any("ci-bot apply" in line for line in lines), "a No-Go has no next command"
 
 

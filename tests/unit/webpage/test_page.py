@@ -141,8 +141,11 @@ def test_page__of_a_recorded_report__holds_it_whole(called: str) -> None:
     seen = Seen(render_page(report, CONTEXT))
     found = [p for s in seen.data() for p in s["parts"]]
     tables = {p["key"]: p["rows"] for p in found if p["type"] == "table"}
-    shown = len(tables.get("findings", ())) + sum(
-        len(p["texts"]) for p in found if p.get("title") == "Not checked"
+    rows = tables.get("findings", ())
+    shown = (
+        len(rows)
+        + sum(len(row[3][1]) for row in rows)
+        + sum(len(p["texts"]) for p in found if p.get("title") == "Not checked")
     )
     assert shown == len(report.risks)
     assert len(tables.get("models", ())) == len(report.changes)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ci_bot.bot.comment.first_screen.fixes import Fix, fixes
 from ci_bot.bot.comment.first_screen.headline import Headline, Subject
+from ci_bot.contracts.documents.finding_groups import group_risks
 from ci_bot.contracts.documents.plan import SEVERITIES, Severity
 from ci_bot.contracts.documents.report import Report, Risk
 
@@ -38,16 +39,38 @@ BASE_BROKEN = "R01-base-broken"
 
 @dataclass(frozen=True)
 class Point:
-    """A finding to look at, and how many more of the same rule and weight there are."""
+    """One question: what one rule found with one weight, at one place or at many."""
 
-    risk: Risk
-    more: int
+    risks: tuple[Risk, ...]
+
+    @property
+    def risk(self) -> Risk:
+        """The first place."""
+        return self.risks[0]
+
+    @property
+    def others(self) -> tuple[Risk, ...]:
+        return self.risks[1:]
+
+    @property
+    def more(self) -> int:
+        """How many places there are beside the first."""
+        return len(self.risks) - 1
 
     @property
     def said(self) -> str:
         """What is found, behind the model or the file that it is about."""
-        place = self.risk.model or self.risk.path
-        return self.risk.evidence.removeprefix(f"`{place}` ")
+        return said_of(self.risk)
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the same is said of every place."""
+        return len({said_of(risk) for risk in self.risks}) == 1
+
+
+def said_of(risk: Risk) -> str:
+    """What is found at a place, without its name in front."""
+    return risk.evidence.removeprefix(f"`{risk.model or risk.path}` ")
 
 
 @dataclass(frozen=True)
@@ -126,11 +149,17 @@ class Findings:
         return _grouped([risk for risk in self.ordered if risk.severity in _HEAVY])
 
     @cached_property
-    def below(self) -> list[Risk]:
-        """What neither the sentence nor the lists at the top tell."""
-        told = {id(point.risk) for point in self.points}
+    def below(self) -> list[Point]:
+        """What neither the sentence nor the lists at the top tell whole."""
+        told = {id(risk) for point in self.points if not point.more for risk in point.risks}
         told |= {id(risk) for fix in self.top_fixes for risk in fix.told}
-        return [risk for risk in self.ordered if self._is_open(risk) and id(risk) not in told]
+        rest = [risk for risk in self.ordered if self._is_open(risk) and id(risk) not in told]
+        return _grouped(rest)
+
+    @cached_property
+    def all(self) -> list[Point]:
+        """All but what was not checked, one for each question."""
+        return _grouped(self.listed)
 
     @cached_property
     def not_checked(self) -> list[str]:
@@ -149,10 +178,7 @@ class Findings:
 
 
 def _grouped(risks: Sequence[Risk]) -> list[Point]:
-    groups: dict[tuple[str, str], list[Risk]] = {}
-    for risk in risks:
-        groups.setdefault((risk.severity, risk.rule), []).append(risk)
-    return [Point(found[0], len(found) - 1) for found in groups.values()]
+    return [Point(group) for group in group_risks(risks)]
 
 
 def _is_one_word(risk: Risk) -> bool:

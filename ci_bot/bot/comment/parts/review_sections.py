@@ -102,7 +102,7 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
         Share(tests, 2_500),
         *small,
         Share(table("edited", view.edited, _CHANGES, "models", "change", links), 3_500),
-        Share(table("aside", report.set_aside, _ASIDE, "findings", "aside", links, limit), 1_500),
+        Share(table("aside", view.aside, _ASIDE, "findings", "aside", links, limit), 1_500),
         Share(table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
     ]
     if not complete:
@@ -112,8 +112,8 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[Share]:
             Share(_work(view, full), 3_500),
             Share(table("below", below, _RISKS, "findings", "risk", links, limit), 4_000),
         ]
-    blockers = [risk for risk in view.risks if risk.severity == "blocker"]
-    risks = [risk for risk in view.risks if risk.severity != "blocker"]
+    blockers = [point for point in view.risks if point.risk.severity == "blocker"]
+    risks = [point for point in view.risks if point.risk.severity != "blocker"]
     advice = Rows(
         "recommendations",
         view.recommendations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ci_bot.contracts.documents.finding_groups import group_risks
 from ci_bot.contracts.documents.report import Report
 
 # A longer list is read by nobody; the risks have a table of their own.
@@ -33,9 +34,10 @@ def recommendations(report: Report) -> list[str]:
         for risk in report.risks
         if risk.severity == severity
     ]
-    for risk in pressing[:_MAX_RISKS]:
+    for risk, *others in group_risks(pressing)[:_MAX_RISKS]:
         about = f"{risk.rule} on {risk.model}" if risk.model else risk.rule
-        advice.append(f"{about} clears when: {risk.clears_when}")
+        more = f" and {len(others):,} more" if others else ""
+        advice.append(f"{about}{more} clears when: {risk.clears_when}")
     advice += [
         f"{check.message.rstrip('.')}. {check.fix or ''}".strip()
         for check in checks.project

@@ -9,6 +9,7 @@ from ci_bot.bot.decision.judge import decide
 from ci_bot.bot.decision.risks import ordered
 from ci_bot.bot.decision.rules.evidence_rules import NOT_CHECKED
 from ci_bot.contracts.documents.apply import ApplyDocument, ApplyVerdict
+from ci_bot.contracts.documents.finding_groups import group_findings
 from ci_bot.contracts.documents.plan import Checks
 from ci_bot.contracts.documents.report import Report, Risk
 
@@ -42,6 +43,7 @@ def judge_applied(
             "decision": decision,
             "reasons": reasons,
             "risks": risks,
+            "findings": group_findings(risks),
             "set_aside": ordered([*report.set_aside, *cleared]),
             "checks": report.checks if missing else _checks(report.checks, document),
         }

@@ -9,11 +9,13 @@ from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.plan import Change, ColumnChange
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
-from ci_bot.contracts.rules import rule
+from ci_bot.contracts.rules import RULES, rule
 
 COLUMN_DROPPED = rule("R04-column-dropped")
 MASS_REMOVAL = rule("R04-mass-removal")
 MODEL_REMOVED = rule("R04-model-removed")
+
+RENAMED = RULES["model-renamed"].id  # the worker compares the definitions
 
 # As many models, and half of the project, go at once.
 MANY = 5
@@ -22,6 +24,8 @@ MANY = 5
 @judges(MASS_REMOVAL, MODEL_REMOVED)
 def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """R04: models that go away, one by one or nearly all at once."""
+    # A model that got another name is told as that, and its readers by `removed-model-read`.
+    moved = {f.model for f in facts.findings if f.rule == RENAMED}
     removed = [c for c in facts.changes if c.change == "removed" and not c.from_base]
     added = sum(c.change == "added" for c in facts.changes)
     before = facts.project.models - added + len(removed)
@@ -34,7 +38,8 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
         )
         removed = [change for change in removed if change.readers]
     for change in removed:
-        yield _removal(change)
+        if change.model not in moved or change.readers:
+            yield _removal(change)
 
 
 def _removal(change: Change) -> Risk:

@@ -33,7 +33,7 @@ def short_text(report: Report, context: CommentContext, screen: Screen) -> str:
     # Where nothing changes the comment is that line, with more of it below.
     title = title.partition("<br>")[0]
     heading = plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
-    below = [*(_facts(view, screen) if report.failure is None else []), *_next(view)]
+    below = [*(_facts(view, screen) if report.failure is None else []), *_next(view, screen.width)]
     room = MOST_LINES - 1 - len(below)
     return "\n".join([heading, *_reasons(view, screen, room), *below]) + "\n"
 
@@ -51,7 +51,7 @@ def _reasons(view: ReviewView, screen: Screen, room: int) -> list[str]:
     failure = view.report.failure
     hint = _listed([failure.hint], screen, _HINT) if failure and failure.hint else []
     found = view.findings.by_rule[:_REASONS]
-    hidden = len(view.risks) - sum(1 + point.more for point in found)
+    hidden = len(view.risks) - len(found)
     more = [f"  and {words.count(hidden, 'more finding')}", *hint] if hidden else hint
     reasons = _listed(map(_reason, found), screen, room - len(said) - len(more))
     return [*first, *said, *reasons, *more]
@@ -120,14 +120,15 @@ def _checks(checks: Checks) -> str:
     return f"{told_of_tests[tests.status]} · {told_of_lint[lint.status]}"
 
 
-def _next(view: ReviewView) -> list[str]:
+def _next(view: ReviewView, width: int) -> list[str]:
     report = view.report
     rules = [point.risk.rule for point in view.findings.by_rule]
     why = [f"Why: ci-bot explain {rules[0]}"] if rules else []
     if report.decision == "no_go" or report.failure is not None:
         return why
     if not report.appliable:
-        return [*why, f"No apply: {view.why_not}"] if view.why_not and report.changes else why
+        told = [clip(f"No apply: {view.why_not}", width)] if view.why_not and report.changes else []
+        return [*why, *told]
     if view.already_built:
         return [*why, f"Built already: {report.environment} holds this plan, with all data."]
     return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]

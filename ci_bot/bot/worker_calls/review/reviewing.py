@@ -32,6 +32,7 @@ from ci_bot.bot.worker_calls.review.team_policy import (
 from ci_bot.bot.worker_calls.review.that_counts import policy_that_counts
 from ci_bot.bot.worker_calls.review.unplanned import BASE_FAILURES, failed_facts
 from ci_bot.contracts.base import Failure, Line
+from ci_bot.contracts.documents.finding_groups import group_findings
 from ci_bot.contracts.documents.policy import ModelOwners
 from ci_bot.contracts.documents.report import Baseline, Report, ReviewFacts, Risk
 from ci_bot.errors import BotError, TimedOut
@@ -209,6 +210,7 @@ def _report(
         decision=judgement.decision,
         reasons=list(judgement.reasons),
         risks=list(judgement.risks),
+        findings=group_findings(judgement.risks),
         set_aside=list(judgement.set_aside),
         cut=[],
         changes=facts.changes,
