@@ -236,3 +236,23 @@ def test_prefix__that_is_none__is_bad_input(prefix: str) -> None:
     with pytest.raises(UnfitName) as raised:
         asked("cleanup", "pr_7", pull=7, environment_prefix=prefix)
     assert raised.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "way"),
+    [
+        ("dev", None, "run `sqlmesh invalidate dev --sync`"),
+        # A workflow removes what is its pull request's; and nobody is told to remove prod.
+        ("dev", 7, None),
+        ("prod", None, None),
+        ("PROD ", None, None),
+        ("a b; rm", None, None),
+    ],
+)
+def test_cleanup__of_another_environment__says_what_removes_it(
+    text: str, number: int | None, way: str | None
+) -> None:
+    with pytest.raises(UnfitName) as raised:
+        for_cleanup(text, prefix="pr", number=number)
+    assert ("invalidate" in raised.value.hint) == (way is not None)
+    assert way is None or way in raised.value.hint

@@ -55,10 +55,10 @@ def reads_nothing(impact: Impact, rebuilt: Iterable[str]) -> list[str]:
 def lineage_notes(impact: Impact) -> dict[str, str]:
     """What to write below a model's name: its changed columns, or those that a change reaches.
 
-    Empty where nothing below a changed model reads any of it. A "?" stands where it cannot be
-    known.
+    Empty where nothing stands below a changed model. A "?" stands where it cannot be known.
     """
-    if not any(part.reached for part in impact.changed):
+    below = any(part.reached for part in impact.changed) or impact.indirect
+    if not below:
         return {}
     columns: dict[str, dict[str, None]] = {}
     rows: set[str] = set()

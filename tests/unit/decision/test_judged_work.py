@@ -398,3 +398,20 @@ def test_metadata__of_the_base_and_changes_of_code_are_told_elsewhere(change: Ch
     judgement = judged(changes=[change], prod_plan=full(built(intervals=365)))
 
     assert "R06-metadata-backfill" not in weights(judgement)
+
+
+def test_batches__of_what_is_built_already_are_no_question() -> None:
+    jobs = [built(intervals=944, batches=1)]
+    parts: dict[str, Any] = {"changes": [BREAKING], "backfill": jobs}
+
+    assert "batch-size-missing" in weights(judged(**parts, prod_plan=full(*jobs)))
+    assert "batch-size-missing" not in weights(judged(**parts, work=[], prod_plan=full(*jobs)))
+
+
+def test_batches__of_what_prod_still_builds_after_an_apply() -> None:
+    left = built(intervals=1_000, batches=1)
+    plan = ProdPlan(changes=1, backfill=[left], full_backfill=[left], would_fail=False)
+    judgement = judged(changes=[BREAKING], backfill=[built(**ONE_DAY)], work=[], prod_plan=plan)
+
+    evidence_of = only(judgement, "batch-size-missing").evidence
+    assert evidence_of == "One job computes 1,000 intervals in prod after the merge."

@@ -90,3 +90,16 @@ def test_short__names_the_weightiest_and_counts_the_rest() -> None:
 
 def test_short__has_the_colours_of_its_heading() -> None:
     assert "\x1b[33m" in shown(report("small_change"), colour=True)[0]
+
+
+def test_short__recommends_no_apply_that_would_fail() -> None:
+    why = "The gateway's engine is duckdb, and plans are applied on Spark here."
+    lines = shown(make_report(appliable=False, not_appliable_because=why))
+    assert not any("ci-bot apply" in line for line in lines)
+    assert lines[-1] == f"No apply: t{why[1:]}"
+
+
+def test_short__recommends_no_apply_of_what_is_built() -> None:
+    lines = shown(make_report(environment_holds_plan=True, work=[]))
+    assert lines[-1] == "Built already: pr_142 holds this plan, with all data."
+    assert "ci-bot apply" in shown(make_report(environment_holds_plan=True))[-1]
