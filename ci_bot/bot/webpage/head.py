@@ -167,8 +167,8 @@ def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
         for fix in view.findings.fixes
     ]
     for point in view.findings.points:
-        more = f" And {point.more:,} more like it." if point.more else ""
-        text = f"`{where(point.risk)}`: {point.said}{more}"
+        more = f" and {point.more:,} more" if point.more else ""
+        text = f"`{where(point.risk)}`{more}: {point.said}"
         found.append(HeadPoint(text, point.risk.rule))
     return found
 

@@ -46,7 +46,7 @@ def models_section(sources: Reviewed) -> list[PageItem]:
             ("Kind", "text"),
             ("Owner", "text"),
             ("Columns", "text"),
-            ("What depends on it", "names"),
+            ("Who reads what changes", "names"),
             ("Diff", "diff"),
         ],
         rows,
@@ -87,7 +87,7 @@ def _impact(sources: Reviewed) -> list[PageItem]:
             ("Model", "name"),
             ("Column", "text"),
             ("How", "text"),
-            ("What depends on it", "names"),
+            ("Who reads what changes", "names"),
             ("Why", "text"),
         ],
         [

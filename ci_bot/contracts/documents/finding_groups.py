@@ -9,10 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ci_bot.contracts.documents.report import FindingGroup, FoundAt, Risk
-from ci_bot.contracts.rules import RULES
 
-# A note on one file each: two leaked keys are two things to revoke, two gaps two things unknown.
-_EACH_ALONE = frozenset({"hardcoded-secret"})
+# Two leaked keys are two things to revoke, and two gaps two things that nobody has looked at.
+EACH_ALONE = frozenset(
+    {
+        "hardcoded-secret",
+        "R09-duplicate-keys",
+        "R09-null-keys",
+        "R09-rows-gained",
+        "R09-rows-lost",
+        "R09-values-differ",
+        "R10-files-not-read",
+        "R10-fork",
+        "R10-not-checked",
+        "R10-not-listed",
+        "R10-prod-not-found",
+        "rule-crashed",
+    }
+)
 
 
 def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
@@ -30,8 +44,7 @@ def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
 
 def _question(risk: Risk) -> object:
     weighed = risk.weighed.model_dump_json() if risk.weighed else None
-    is_gap = risk.rule in RULES and RULES[risk.rule].scope == "evidence"
-    alone = risk.rule in _EACH_ALONE or is_gap
+    alone = risk.rule in EACH_ALONE
     place = (risk.model, risk.path, risk.line, risk.subject) if alone else None
     return risk.severity, risk.rule, weighed, place
 

@@ -8,9 +8,10 @@ from ci_bot.bot.decision.judge import judge_again
 from ci_bot.bot.policy.owning.accepting import Acceptances
 from ci_bot.bot.terminal.report_text import to_terminal
 from ci_bot.bot.webpage.findings import Reviewed, findings_section
-from ci_bot.contracts.documents.finding_groups import group_findings, group_risks
+from ci_bot.contracts.documents.finding_groups import EACH_ALONE, group_findings, group_risks
 from ci_bot.contracts.documents.policy import Acceptance, Weighed
 from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.rules import RULES
 from tests.factories import make_change, make_context, make_report, make_risk
 from tests.unit.decision.facts import changed, facts, found, judged
 
@@ -38,6 +39,12 @@ def test_group__never_holds_two_leaked_keys_or_two_gaps() -> None:
     keys = [make_risk("hardcoded-secret", path=f"{n}.py", model=None) for n in range(2)]
     gaps = [make_risk("R10-not-checked", subject=what, model=None) for what in ("lint", "audits")]
     assert len(group_risks([*keys, *gaps])) == 4
+
+
+def test_group__never_holds_what_was_not_looked_at_of_any_kind() -> None:
+    evidence = {spec.id for spec in RULES.values() if spec.scope == "evidence"}
+    assert {"hardcoded-secret", *evidence} == EACH_ALONE
+    assert "hardcoded-secret" in RULES
 
 
 def test_reasons__ask_each_question_once() -> None:
