@@ -1,0 +1,94 @@
+"""What a change does to existing rows, from the files of a pull request to decision and headline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ci_bot.bot.comment.first_screen.headline import headline
+from ci_bot.contracts.documents.report import Report
+from tests.projects.history import Repository
+from tests.worker import reviewed_on_base
+
+CONFIG = """gateways:
+  spark:
+    connection: {type: spark}
+    state_connection: {type: duckdb, database: state.db}
+default_gateway: spark
+model_defaults: {dialect: spark, start: 2024-01-01}
+"""
+TOTALS = """MODEL (name shop.totals, kind FULL, grain id);
+SELECT o.id, o.amount, o.amount * 2 AS twice FROM shop.orders AS o"""
+READER = """MODEL (name shop.reader, kind FULL, grain id);
+SELECT t.id, t.amount FROM shop.totals AS t"""
+ORDERS = "MODEL (name shop.orders, kind SEED (path '../seeds/orders.csv'));"
+ROWS = "id,amount\n1,10\n2,20\n"
+BASE = {
+    "config.yaml": CONFIG,
+    "models/orders.sql": ORDERS,
+    "models/totals.sql": TOTALS,
+    "models/reader.sql": READER,
+    "seeds/orders.csv": ROWS,
+}
+
+
+def review(path: Path, head: dict[str, str | None]) -> Report:
+    return reviewed_on_base(Repository(path / "checkout"), BASE, head)
+
+
+def rules(report: Report) -> set[str]:
+    return {risk.rule for risk in report.risks}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ANALYZE TABLE @this_model COMPUTE STATISTICS",
+        "COMMENT ON TABLE @this_model IS 'orders'",
+        "REFRESH TABLE @this_model",
+        "ALTER TABLE @this_model SET TBLPROPERTIES ('a' = 'b')",
+    ],
+)
+def test_statement__that_writes_no_row_is_go_and_says_so(tmp_path: Path, statement: str) -> None:
+    report = review(tmp_path, {"models/totals.sql": f"{TOTALS};\n{statement};\n"})
+    assert report.past_numbers is not None
+    assert not report.past_numbers.changed
+    assert "R06-past-numbers" not in rules(report)
+    assert report.decision == "go"
+    assert headline(report).sentence == (
+        "`shop.totals` is built again; no column or row is defined differently."
+    )
+
+
+def test_statement__that_writes_rows_asks_what_its_headline_says(tmp_path: Path) -> None:
+    gone = f"{TOTALS};\nDELETE FROM @this_model WHERE id = 1;\n"
+    report = review(tmp_path, {"models/totals.sql": gone})
+    assert "R06-past-numbers" in rules(report)
+    assert report.decision == "review"
+    assert headline(report).sentence == (
+        "Past numbers change: `shop.totals` gets other rows; 1 other model reads what changes, and "
+        "no other model is rebuilt."
+    )
+
+
+def test_column__that_nobody_reads_still_rebuilds_what_is_below(tmp_path: Path) -> None:
+    report = review(tmp_path, {"models/totals.sql": TOTALS.replace("* 2", "* 3")})
+    assert headline(report).sentence == (
+        "Past numbers change: `twice` in `shop.totals` is computed differently; no other model "
+        "reads what changes, and 1 model is rebuilt all the same."
+    )
+
+
+def test_seed__that_gets_a_row_says_so(tmp_path: Path) -> None:
+    report = review(tmp_path, {"seeds/orders.csv": f"{ROWS}3,30\n"})
+    assert headline(report).sentence == (
+        "Past numbers change: `shop.orders` gets 1 more row; 2 other models read what changes."
+    )
+
+
+def test_seed__of_which_one_value_is_mended_names_its_column(tmp_path: Path) -> None:
+    report = review(tmp_path, {"seeds/orders.csv": ROWS.replace("20", "21")})
+    assert headline(report).sentence.startswith(
+        "Past numbers change: `amount` in `shop.orders` holds other values; 2 other models read"
+    )
