@@ -9,8 +9,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ci_bot.bot.comment.report import render_review
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from tests.conftest import run_python
+from tests.factories import make_context
 from tests.integration.test_review import ADD_ORDERS, REVENUE, state_rows
 from tests.projects import Shop, write_shop
 from tests.worker import Client, client
@@ -42,6 +44,25 @@ def worker(shop: Shop) -> Iterator[Client]:
     yield used
     for name in sorted(shop.not_cleaned_up()):
         used.cleanup(name)
+
+
+def test_views_of_all_models__can_be_built_without_a_change(shop: Shop, worker: Client) -> None:
+    flags = GivenFlags(include_unmodified=True)
+    report = worker.review("pr_9", flags=flags)
+    assert (report.decision, report.appliable) == ("no_changes", True)
+    text = render_review(report, make_context(phase="no_changes", environment="pr_9")).text
+    assert "because `include-unmodified` asks for it" in text
+    assert "/sqlmesh apply" in text
+
+    applied = worker.apply(
+        "pr_9",
+        plan_id=report.plan_id,
+        window=report.identity and report.identity.window,
+        flags=flags,
+    )
+
+    assert (applied.failure, applied.result) == (None, "applied")
+    assert len(applied.views) == report.project.models
 
 
 def test_life__review_apply_review_cleanup_twice(shop: Shop, worker: Client) -> None:
@@ -80,6 +101,11 @@ def test_life__review_apply_review_cleanup_twice(shop: Shop, worker: Client) -> 
     assert second.work == []
     assert first.work != []
     assert "already holds" in (second.environment_now or "")
+    assert (first.environment_holds_plan, second.environment_holds_plan) == (False, True)
+    assert not second.work
+    context = make_context(phase="planned", environment="pr_1")
+    assert "/sqlmesh apply" in render_review(first, context).text
+    assert "/sqlmesh apply" not in render_review(second, context).text
 
     again = worker.apply(
         "pr_1", plan_id=first.plan_id, window=first.identity and first.identity.window
