@@ -14,11 +14,6 @@ from ci_bot.contracts.documents.report import FindingGroup, FoundAt, Risk
 EACH_ALONE = frozenset(
     {
         "hardcoded-secret",
-        "R09-duplicate-keys",
-        "R09-null-keys",
-        "R09-rows-gained",
-        "R09-rows-lost",
-        "R09-values-differ",
         "R10-files-not-read",
         "R10-fork",
         "R10-not-checked",

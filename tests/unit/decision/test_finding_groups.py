@@ -43,7 +43,9 @@ def test_group__never_holds_two_leaked_keys_or_two_gaps() -> None:
 
 def test_group__never_holds_what_was_not_looked_at_of_any_kind() -> None:
     evidence = {spec.id for spec in RULES.values() if spec.scope == "evidence"}
-    assert {"hardcoded-secret", *evidence} == EACH_ALONE
+    # What a data diff shows is one question about many models.
+    looked_at = {name for name in evidence if name.startswith("R09-")}
+    assert {"hardcoded-secret", *(evidence - looked_at)} == EACH_ALONE
     assert "hardcoded-secret" in RULES
 
 
