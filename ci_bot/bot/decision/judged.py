@@ -7,7 +7,7 @@ build all of it. Every rule that speaks of an amount of work reads it here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ci_bot.contracts.documents.plan import Backfill, Cost
@@ -25,16 +25,20 @@ class Judged:
         item: the larger of both plans' entries.
         where: which plan it is from.
         here: intervals that the environment gets.
+        next_run: whether a merge builds nothing, and prod's next run computes all of it.
     """
 
     item: Backfill
     where: Where
     here: int
+    next_run: bool = False
 
     @property
     def keeps_history(self) -> bool:
-        """Whether only a preview is built, which prod does not take over."""
-        return self.where == "environment" and self.item.preview
+        """Whether only a preview is built, which prod does not take over, of a kind whose table
+        keeps the rows that it has."""
+        incremental = self.item.action == "incremental"
+        return self.where == "environment" and self.item.preview and incremental
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,16 @@ def judged_work(facts: ReviewFacts) -> JudgedWork:
     changed = {change.model for change in facts.changes}
     # Prod also fills gaps of models that this change does not touch.
     prod = [item for item in plan.full_backfill if item.model in changed] if plan else []
+    # Prod pays for it, if not with the merge.
+    prod += plan.next_run if plan else []
+    later = {item.model for item in plan.next_run} if plan else set()
     here = {item.model: item for item in facts.backfill}
     there = {item.model: item for item in prod}
-    models = {name: _judged(here.get(name), there.get(name)) for name in sorted({*here, *there})}
+    models = {
+        name: None if found is None else replace(found, next_run=name in later)
+        for name in sorted({*here, *there})
+        for found in (_judged(here.get(name), there.get(name)),)
+    }
     bigger = larger(facts.backfill, prod)
     return JudgedWork(
         models={name: found for name, found in models.items() if found is not None},

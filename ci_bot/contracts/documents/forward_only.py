@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.contracts.documents.plan import Change
+from ci_bot.contracts.documents.plan import COMPUTED_WHOLE, Change
 from ci_bot.contracts.documents.report import Report, ReviewFacts
 
 
@@ -14,16 +14,19 @@ def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
     """
     found = {change.model for change in report.changes if _is_forward_only(change)}
     plan = report.prod_plan
+    if plan is not None:
+        found -= {item.model for item in plan.next_run}
     if plan is None:
         return frozenset(found)
     again = {item.model for item in plan.full_backfill}
     previews = {
         item.model
         for item in report.backfill
-        if item.preview and item.action != "recreate_view" and item.model not in again
+        if item.preview and item.action == "incremental" and item.model not in again
     }
     return frozenset(found | previews)
 
 
 def _is_forward_only(change: Change) -> bool:
-    return change.category == "forward_only" and change.change != "metadata"
+    kept = change.kind not in COMPUTED_WHOLE
+    return kept and change.category == "forward_only" and change.change != "metadata"

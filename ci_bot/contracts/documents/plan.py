@@ -316,6 +316,10 @@ class Cost(Contract):
         return middle if limit is not None and middle is not None and middle > limit else None
 
 
+# Kinds that hold no history of their own: each run of prod computes all of their rows.
+COMPUTED_WHOLE = frozenset({"FULL", "VIEW", "EMBEDDED"})
+
+
 class ProdPlan(Contract):
     """The same head planned read-only against prod: what a merge would do."""
 
@@ -327,8 +331,15 @@ class ProdPlan(Contract):
         default_factory=list,
         description="What prod has to build in all, whatever an environment holds of it already.",
     )
+    next_run: list[Backfill] = Field(
+        default_factory=list,
+        description="Forward-only tables and views that keep no history: a merge builds nothing of "
+        "them, and prod's next run computes them whole.",
+    )
     cost: Cost | None = Field(
-        default=None, description="Of the changed models, if they were merged without an apply."
+        default=None,
+        description="Of the changed models, if they were merged without an apply; prod's next run "
+        "of those that it computes whole is in it.",
     )
     held: list[ModelRange] = Field(
         default_factory=list,

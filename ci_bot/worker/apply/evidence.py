@@ -21,6 +21,7 @@ from ci_bot.worker.apply.diff.grain import grain_columns
 from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
 from ci_bot.worker.apply.diff.spec import FEW_ROWS, DiffSpec, TimeWindow
+from ci_bot.worker.plan import planning
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import Catalog, Relation
@@ -232,6 +233,7 @@ def _candidates(
         s.name: s for s in context.state_reader.get_snapshots(list(changed.values())).values()
     }
     found = []
+    empty = _without_data(planned, stored)
     for name in sorted(changed):
         view, other = here.get(name), there.get(name)
         if view is None:
@@ -244,6 +246,8 @@ def _candidates(
             unavailable = "Only metadata changed: both sides read the same table."
         elif planned.plan.skip_backfill and not counts.get(name):
             unavailable, unaffected = "It is empty, because the plan skips the backfill.", False
+        elif name in empty:
+            unavailable, unaffected = _why_empty(name, empty[name], names), False
         found.append(
             Candidate(
                 DiffSpec(
@@ -261,6 +265,44 @@ def _candidates(
             )
         )
     return found
+
+
+def _without_data(planned: Planned, stored: Mapping[str, Snapshot]) -> dict[str, str]:
+    """Changed models that say nothing of the change, each with the one whose table has no data: no
+    interval of it ends in the plan's window. What reads such a table is computed from nothing.
+
+    Args:
+        stored: The changed snapshots as they are now, with the intervals that were built.
+    """
+    found = {
+        name: name
+        for name, snapshot in sorted(stored.items())
+        if snapshot.is_model
+        and not snapshot.is_view
+        and not snapshot.is_symbolic
+        and not planning.held_intervals(snapshot, planned.deployable)
+    }
+    readers: dict[str, list[str]] = {}
+    for name, snapshot in sorted(stored.items()):
+        for parent in snapshot.parents:
+            readers.setdefault(parent.name, []).append(name)
+    waiting = list(found)
+    while waiting:
+        parent_name = waiting.pop()
+        for reader in readers.get(parent_name, ()):
+            if reader not in found:
+                found[reader] = found[parent_name]
+                waiting.append(reader)
+    return found
+
+
+def _why_empty(name: str, empty: str, names: Names) -> str:
+    if name == empty:
+        return (
+            "It has no data here: no interval of it ends in the plan's window. `min-intervals: 1` "
+            "or an earlier `start` gives it one."
+        )
+    return f"It reads {names.of(empty)}, which has no data in the plan's window."
 
 
 def _window(planned: Planned, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:

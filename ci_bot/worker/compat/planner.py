@@ -19,7 +19,7 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.utils import UniqueKeyDict
 from sqlmesh.utils.dag import DAG
-from sqlmesh.utils.date import make_exclusive
+from sqlmesh.utils.date import make_exclusive, to_timestamp
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.compat.shortcuts.stored_nodes import loaded_nodes
@@ -75,6 +75,62 @@ def keep_model_caps(builder: PlanBuilder) -> None:
         end = make_exclusive(builder.end)
         caps = builder._end_override_per_model or {}
         builder._end_override_per_model = {name: min(cap, end) for name, cap in caps.items()}
+
+
+def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
+    """Gives changed models that are computed whole their last interval, where the window has none.
+
+    A table that is filled by weeks has no interval in a window of a day: SQLMesh would create it
+    empty, and its readers would be computed from nothing. `min_intervals` would mend it, but for
+    all models. Where a window holds an interval the plan stays as it is, and so does its identity.
+    Call it before the plan is built.
+
+    Returns:
+        By model name, the interval that it gets. It depends on the plan's window alone.
+
+    (`GenericContext._calculate_start_override_per_model`, `PlanBuilder._build_restatements`)
+    """
+    if builder.start is None or builder.end is None:
+        return {}
+    overrides = dict(builder._start_override_per_model or {})
+    diff, given = builder._context_diff, {}
+    for snapshot in diff.snapshots.values():
+        changed = snapshot.snapshot_id in diff.added or snapshot.name in diff.modified_snapshots
+        whole = snapshot.is_model and (snapshot.is_full or snapshot.is_seed)
+        if not changed or not whole or snapshot.name in overrides:
+            continue
+        node, unit = snapshot.node, snapshot.node.interval_unit
+        last = node.cron_floor(make_exclusive(builder.end))
+        end = to_timestamp(unit.cron_floor(last))
+        begins = max(to_timestamp(builder.start), to_timestamp(node.start or builder.start))
+        if to_timestamp(unit.cron_floor(begins)) < end:
+            continue  # the window holds an interval
+        if node.start is not None and to_timestamp(node.start) >= end:
+            continue  # it has none yet, in prod neither
+        start = node.cron_prev(last)
+        overrides[snapshot.name] = start
+        given[snapshot.name] = (to_timestamp(unit.cron_floor(start)), end)
+    if given:
+        builder._start_override_per_model = overrides
+        _preview_last_intervals(builder, given)
+    return given
+
+
+def _preview_last_intervals(builder: PlanBuilder, given: Mapping[str, tuple[int, int]]) -> None:
+    """A preview's interval is that of a restatement, which takes no notice of a model's start."""
+    build = builder._build_restatements
+
+    def with_last_intervals(*arguments: Any) -> dict[SnapshotId, tuple[int, int]]:
+        found = build(*arguments)
+        if builder._restate_models:
+            return found
+        return {
+            s_id: given[s_id.name] if given.get(s_id.name, interval) < interval else interval
+            for s_id, interval in found.items()
+        }
+
+    patched: Any = builder
+    patched._build_restatements = with_last_intervals
 
 
 def expand_selection(context: Context, text: str) -> set[str]:

@@ -169,6 +169,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
             preview_min_intervals=flags.preview_min_intervals or None,
         )
         compat.keep_model_caps(builder)
+        given = compat.give_last_intervals(builder)
         refused = compat.note_refused_changes(builder)
         plan = compat.build(builder)
     except NoChangesPlanError:
@@ -184,6 +185,7 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         return None
     if flags.include_unmodified or flags.restate_models:
         plan = compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
+    notes.extend(_about_windows(plan, given, names))
     pinned_start = plan.provided_start
     return Planned(
         plan=plan,
@@ -199,6 +201,45 @@ def plan_against_prod(context: Any, plan_request: PlanRequest) -> Planned | None
         notes=tuple(notes),
         categorizer=plan_request.categorizer,
     )
+
+
+def _about_windows(plan: Plan, given: Mapping[str, Interval], names: Names) -> list[str]:
+    """What is said of models whose interval is longer than the plan's window."""
+    found = [
+        f"`{names.of(name)}` is computed whole, and no interval of it ends in the plan's window: "
+        f"it gets its last one, {times.iso(start)[:10]} to {times.iso(end)[:10]}."
+        for name, (start, end) in sorted(given.items())
+    ]
+    if plan.provided_start is None or plan.skip_backfill or plan.uncategorized:
+        return found
+    return found + [
+        f"`{names.of(name)}` gets no data: no interval of it ends in the plan's window. With "
+        "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
+        "reads it can be compared with prod."
+        for name in without_data(plan)
+    ]
+
+
+def without_data(plan: Plan) -> list[str]:
+    """Changed incremental models with a table of their own of which the plan builds nothing, and of
+    which nothing was built before."""
+    diff, wanted = plan.context_diff, {item.snapshot_id for item in plan.missing_intervals}
+    return sorted(
+        str(snapshot.name)
+        for s_id, snapshot in plan.snapshots.items()
+        if (s_id in diff.added or snapshot.name in diff.modified_snapshots)
+        and snapshot.is_model
+        and snapshot.is_incremental
+        and plan.is_selected_for_backfill(snapshot.name)
+        and s_id not in wanted
+        and not held_intervals(snapshot, plan.deployability_index)
+    )
+
+
+def held_intervals(snapshot: Snapshot, deployable: DeployabilityIndex) -> list[Interval]:
+    """What an environment's table of a snapshot holds."""
+    own = deployable.is_representative(snapshot)
+    return list(snapshot.intervals if own else snapshot.dev_intervals)
 
 
 def nothing_changed(plan: Plan) -> bool:

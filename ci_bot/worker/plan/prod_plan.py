@@ -70,12 +70,14 @@ def plan_prod(
     whole = first_build.of_prod(as_prod, missing)
     now = _of_changed(as_prod, missing)
     full = shown(whole)
+    next_run = shown(_computed_whole_by_next_run(as_prod, whole))
     return ProdPlan(
         changes=count,
         backfill=shown(_left(missing, _reused(planned, built))),
         full_backfill=full,
         # Describing a table takes a while, and nothing is built yet at a first review.
-        cost=estimate(full if now == whole else shown(now)),
+        next_run=next_run,
+        cost=estimate([*(full if now == whole else shown(now)), *next_run]),
         held=_held(plan, names),
         lost=_lost(plan, whole, names),
         forward_only_schema_changes=sorted(
@@ -87,6 +89,24 @@ def plan_prod(
         would_fail=False,
         plan_id=_plan_id(plan, repository),
     )
+
+
+def _computed_whole_by_next_run(as_prod: Planned, whole: Built) -> Built:
+    """Forward-only versions that share prod's table and cannot keep what it holds.
+
+    A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
+    replaces all rows of a FULL table with each run, and a view has none of its own. (`FullRefresh`,
+    `ViewStrategy` of `sqlmesh.core.snapshot.evaluator`)
+    """
+    return {
+        snapshot.snapshot_id: []
+        for snapshot in as_prod.changed
+        if snapshot.is_model
+        and (snapshot.is_full or snapshot.is_view)
+        and snapshot.is_forward_only
+        and not snapshot.is_metadata
+        and not whole.get(snapshot.snapshot_id)
+    }
 
 
 def merge_of(context: Any, planned: Planned) -> Planned | None:

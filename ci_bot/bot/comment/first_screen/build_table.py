@@ -32,7 +32,8 @@ class BuildRow:
 def build_rows(report: Report) -> list[BuildRow]:
     """The rows; empty where no table is built on either side."""
     here = report.backfill
-    later = report.prod_plan.full_backfill if report.prod_plan else []
+    plan = report.prod_plan
+    later = [*plan.full_backfill, *plan.next_run] if plan else []
     if not tables_of(here) and not tables_of(later):
         return []
     kept = forward_only_models(report)

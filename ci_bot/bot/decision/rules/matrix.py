@@ -12,6 +12,7 @@ from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.judged_rows import judge_past_numbers
+from ci_bot.contracts.documents.plan import COMPUTED_WHOLE
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.rules import rule
 
@@ -24,12 +25,17 @@ METADATA_ONLY = rule("metadata-only")
 @judges(LOGIC_CHANGED_FORWARD_ONLY)
 def logic(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
+    whole = {item.model for item in facts.prod_plan.next_run} if facts.prod_plan else set()
     for change in facts.changes:
         if change.change == "direct" and change.category == "forward_only" and not change.from_base:
+            again = change.model in whole or change.kind in COMPUTED_WHOLE
             yield risk(
                 LOGIC_CHANGED_FORWARD_ONLY,
-                "The definition changes and history is not computed again: old and new rows follow "
-                "different rules.",
+                f"The definition changes. This is a {change.kind} model: prod's next run computes "
+                "the whole of it again, and past numbers change then."
+                if again
+                else "The definition changes and history is not computed again: old and new rows "
+                "follow different rules.",
                 "a data diff of the preview has been looked at",
                 model=change.model,
                 path=change.path,

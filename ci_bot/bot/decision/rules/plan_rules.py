@@ -10,6 +10,7 @@ from ci_bot.bot.decision.blame import reads_nothing_of
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
+from ci_bot.contracts.documents.plan import COMPUTED_WHOLE
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.rules import RULES, rule
 
@@ -166,14 +167,21 @@ def forward_only_schema(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> It
         if change.columns and all(column.before is None for column in change.columns)
     }
     prod = facts.prod_plan
+    kinds = {change.model: change.kind for change in facts.changes}
     if prod is not None:
         for model in prod.forward_only_schema_changes:
+            again = kinds.get(model) in COMPUTED_WHOLE
             if model not in known:
                 yield risk(
                     FORWARD_ONLY_SCHEMA,
-                    "A merge alters the schema of this forward-only table in place; its history "
-                    "is not computed again.",
-                    "its owner confirms the new columns and what history will hold",
+                    "A merge alters the schema of this table in place, and prod's next run "
+                    "computes the whole table again."
+                    if again
+                    else "A merge alters the schema of this forward-only table in place; its "
+                    "history is not computed again.",
+                    "its owner confirms the new columns and that past numbers may change"
+                    if again
+                    else "its owner confirms the new columns and what history will hold",
                     severity="medium" if model in only_more else None,
                     model=model,
                 )

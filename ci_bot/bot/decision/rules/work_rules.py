@@ -80,6 +80,9 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
             if work.prod_known
             else "; what prod builds after the merge is not known"
         )
+    if judged.next_run:
+        what = "view" if item.action == "recreate_view" else "table"
+        return f"prod's next run computes the whole {what} again, and past numbers change then"
     if item.action == "recreate_view":
         return "the view is replaced and readers see the new results at once"
     if item.action == "seed":
