@@ -162,6 +162,7 @@ class Attempts:
             recorder.on_audits,
             max_workers=1 if alone else None,
             promotion=self._hold.promotion,
+            on_table_written=recorder.on_table_written,
             around_batch=self._around_batch,
             part=part,
         )

@@ -25,7 +25,7 @@ from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.warehouse.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.words import times
-from ci_bot.worker.words.problems import headline
+from ci_bot.worker.words.problems import headline_with_cause
 
 PHASES = ("reclaimable", "reclaiming")
 
@@ -279,5 +279,5 @@ def _kept(table: str, why: str, until: int | None) -> KeptTable:
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    return shortened(headline(error), 4_000)
+    """What went wrong, and what that came from, in one line."""
+    return shortened(headline_with_cause(error), 4_000)

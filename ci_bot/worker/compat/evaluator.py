@@ -77,6 +77,8 @@ class AuditOutcome:
 
 
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
+# Called in the thread that computes a batch once it is in its table, before it is audited.
+WriteListener = Callable[[Snapshot], None]
 # Entered around one batch, in the thread that computes it, with the range in milliseconds.
 AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
 
@@ -89,10 +91,16 @@ class RecordingScheduler(Scheduler):
     """
 
     def __init__(
-        self, *args: Any, on_audits: AuditListener, around_batch: AroundBatch, **kwargs: Any
+        self,
+        *args: Any,
+        on_audits: AuditListener,
+        on_table_written: WriteListener,
+        around_batch: AroundBatch,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._on_audits = on_audits
+        self._on_table_written = on_table_written
         self._around_batch = around_batch
 
     def evaluate(
@@ -115,6 +123,7 @@ class RecordingScheduler(Scheduler):
                 kwargs.get("execution_time"),
             )
 
+        self._on_table_written(snapshot)
         try:
             results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
         except NodeAuditsErrors as error:
@@ -243,6 +252,7 @@ def plan_evaluator(
     *,
     max_workers: int | None,
     promotion: Callable[[], AbstractContextManager[None]],
+    on_table_written: WriteListener = lambda _snapshot: None,
     around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
     part: PartOfPlan | None = None,
 ) -> BuiltInPlanEvaluator:
@@ -252,6 +262,8 @@ def plan_evaluator(
         max_workers: How many batches run at once; None takes the connection's setting.
         promotion: Entered around the write that promotes the environment in the state, and once
             more before its views are made. What it raises stops the plan.
+        on_table_written: Called for each batch that is in its table; also before an audit of data
+            that was there already.
         around_batch: Entered around each batch.
         part: What to build; None: all of it, and the environment.
     """
@@ -265,6 +277,7 @@ def plan_evaluator(
             max_workers=max_workers or context.concurrent_tasks,
             console=console,
             on_audits=on_audits,
+            on_table_written=on_table_written,
             around_batch=around_batch,
         )
 
