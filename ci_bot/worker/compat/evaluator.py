@@ -81,7 +81,7 @@ AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
 WriteListener = Callable[[Snapshot], None]
 # Entered around one batch, in the thread that computes it, with the range in milliseconds.
 AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
-Fence = Callable[[], AbstractContextManager[None]]
+StateFence = Callable[[], AbstractContextManager[None]]
 
 
 class RecordingScheduler(Scheduler):
@@ -164,7 +164,7 @@ class FencedState:
         }
     )
 
-    def __init__(self, state: Any, fence: Fence) -> None:
+    def __init__(self, state: Any, fence: StateFence) -> None:
         self._state = state
         self._fence = fence
 
@@ -186,7 +186,7 @@ class LeasedPlanEvaluator(BuiltInPlanEvaluator):
     What is recorded already is not recorded again. (`visit_create_snapshot_records_stage`)
     """
 
-    promotion: Fence = nullcontext
+    promotion: StateFence = nullcontext
     check: Callable[[], None] = staticmethod(lambda: None)
 
     def visit_before_all_stage(self, stage: Any, plan: Any) -> None:
@@ -307,8 +307,8 @@ def plan_evaluator(
     on_audits: AuditListener,
     *,
     max_workers: int | None,
-    promotion: Fence,
-    fence: Fence = nullcontext,
+    promotion: StateFence,
+    fence: StateFence = nullcontext,
     check: Callable[[], None] = lambda: None,
     on_table_written: WriteListener = lambda _snapshot: None,
     around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),

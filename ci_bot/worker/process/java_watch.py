@@ -28,7 +28,7 @@ _PAUSE = 0.25
 _PROCESSES = Path("/proc")
 
 
-class Process(Protocol):
+class JavaProcess(Protocol):
     """A process that this one has started."""
 
     @property
@@ -36,10 +36,10 @@ class Process(Protocol):
     def poll(self) -> int | None: ...
 
 
-def active_java() -> Process | None:
+def active_java() -> JavaProcess | None:
     """The JVM that PySpark has started in this process; None where it has none of its own."""
     context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    found: Process | None = getattr(getattr(context, "_gateway", None), "proc", None)
+    found: JavaProcess | None = getattr(getattr(context, "_gateway", None), "proc", None)
     return found
 
 
@@ -53,7 +53,7 @@ class JavaWatch:
 
     def __init__(
         self,
-        java: Callable[[], Process | None] = active_java,
+        java: Callable[[], JavaProcess | None] = active_java,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._java, self._sleep = java, sleep
@@ -69,7 +69,7 @@ class JavaWatch:
         threading.Thread(target=self._run, name="java-watch", daemon=True).start()
 
     def _run(self) -> None:
-        ended: Process | None = None
+        ended: JavaProcess | None = None
         while True:
             java = self._java()
             if java is not None and java is not ended:
@@ -77,7 +77,7 @@ class JavaWatch:
                 ended = java
             self._sleep(_PAUSE)
 
-    def _watch(self, java: Process) -> None:
+    def _watch(self, java: JavaProcess) -> None:
         mark = _mark_of(java.pid)
         while java.poll() is None:
             self._sleep(_PAUSE)
