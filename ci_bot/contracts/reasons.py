@@ -13,11 +13,12 @@ UNKNOWN = "failed"
 
 # Results of an apply, which are no failures.
 RESULTS: Mapping[str, str] = {
-    "already_applied": "the environment holds the reviewed plan already",
+    "already_applied": "the environment holds the reviewed plan already, and Spark has its views",
     "evidence_collected": "nothing was left to build, and the environment was looked at",
     "no_changes": "the project equals prod",
     "nothing_to_probe": "no model of the plan has a batch that tells of the others",
     "probed": "the newest batch of models was built, and nothing else",
+    "views_made_again": "views of the built environment were gone, and are there again",
 }
 
 OF_THE_WORKER: Mapping[str, str] = {

@@ -170,7 +170,12 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     assert all(view.resolves for view in document.views)
     assert ledger(shop, "pr_4")["phase"] == "promoted"
 
-    # Its view is still gone: that is found, and not called applied already.
+    # Its view reads what is not there: that is found, and not called applied already.
+    jvm.sql(
+        "CREATE TABLE shop.gone USING parquet AS SELECT 1 AS a",
+        f"CREATE VIEW {view} AS SELECT * FROM shop.gone",
+        "DROP TABLE shop.gone",
+    )
     broken = jvm.apply("pr_4")
     assert (broken.result, broken.reason_code) == ("failed", "views_do_not_resolve")
     assert applying.exit_code(broken) == 4
@@ -179,7 +184,7 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     assert broken.evidence_missing == "some of its views do not resolve"
     assert ledger(shop, "pr_4")["phase"] == "promoted"
 
-    jvm.sql(f"CREATE VIEW {view} AS SELECT * FROM shop.top_customers")
+    jvm.sql(f"CREATE OR REPLACE VIEW {view} AS SELECT * FROM shop.top_customers")
     whole = jvm.apply("pr_4")
     assert (whole.result, whole.reason_code) == ("applied", "evidence_collected")
     assert (whole.attempts, whole.models) == ([], []), "nothing was built again"
@@ -189,6 +194,47 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     again = jvm.apply("pr_4")
     assert (again.result, again.reason_code) == ("nothing_to_apply", "already_applied")
     assert not any(line.startswith("verify") for line in jvm.progress)
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    ["DROP VIEW shop__pr_13.top_customers", "DROP SCHEMA shop__pr_13 CASCADE"],
+    ids=["one view", "the schema"],
+)
+def test_apply__of_an_environment_whose_views_are_gone__makes_them_again(
+    jvm: OneJvm, shop: Shop, dropped: str
+) -> None:
+    """https://github.com/SQLMesh/sqlmesh/issues/5765"""
+    add_column(shop, "views_gone")
+    assert jvm.apply("pr_13").result in ("applied", "nothing_to_apply")
+    jvm.sql(dropped)
+
+    again = jvm.apply("pr_13")
+
+    assert again.failure is None
+    assert (again.result, again.reason_code) == ("applied", "views_made_again")
+    assert again.models == [], "no table was built"
+    assert {view.view: view.resolves for view in again.views} == {
+        "shop__pr_13.revenue": True,
+        "shop__pr_13.top_customers": True,
+    }
+    assert jvm.sql("SELECT SUM(views_gone) FROM shop__pr_13.revenue") == [[["30"]]]
+    assert ledger(shop, "pr_13")["phase"] == "applied"
+    assert jvm.apply("pr_13").reason_code == "already_applied"
+
+
+def test_apply__whose_view_is_lost_before_it_was_looked_at__makes_it_again(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    add_column(shop, "lost_early")
+    jvm.meanwhile(RESOLVING, "sql", statements=["DROP VIEW shop__pr_14.top_customers"])
+    broken = jvm.apply("pr_14")
+    assert (broken.result, broken.reason_code) == ("failed", "views_do_not_resolve")
+
+    again = jvm.apply("pr_14")
+
+    assert (again.result, again.reason_code) == ("applied", "views_made_again")
+    assert all(view.resolves for view in again.views)
 
 
 def test_apply__of_what_another_plan_was_looked_at_for__looks_again(

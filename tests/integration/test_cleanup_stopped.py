@@ -10,11 +10,13 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.integration.test_apply_and_cleanup import prod_intervals
+from tests.conftest import run_python
+from tests.integration.test_apply_and_cleanup import prod_intervals, sql
 from tests.integration.test_cancel import PATIENCE_SECONDS, Bot, command, environments
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
@@ -107,6 +109,47 @@ def test_cleanup__terminated__is_finished_by_the_next(
         assert told["result"] == "incomplete"
         assert told["failure"]["reason_code"] == "cancelled"
     check_gone(applied, tmp_path / "second", prod)
+
+
+FOREIGN = f"shop__{ENVIRONMENT}.notes"
+KILLED_AT_NIGHT = STEPS.keys() - {"while Spark starts"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=step, marks=[pytest.mark.night] if step in KILLED_AT_NIGHT else [])
+        for step, words in STEPS.items()
+        if step != "while it reclaims"  # nothing is reclaimed beside what others have made
+    ],
+)
+def test_cleanup__killed__leaves_what_others_made_to_no_janitor(
+    applied: Shop, tmp_path: Path, words: str
+) -> None:
+    sql(applied, f"CREATE TABLE {FOREIGN} USING parquet AS SELECT 7 AS a")
+    first = cleanup(applied, tmp_path / "first")
+    first.wait_for(lambda: words in first.log, words)
+
+    kill(first)
+    run_python("tests.projects.run_janitor", str(applied.project))
+
+    second = cleanup(applied, tmp_path / "second")
+    assert second.process.wait(timeout=300) == 4, second.log[-3000:]
+    told = second.document()
+    assert told["foreign"] == [FOREIGN]
+    assert told["leftovers"] == []
+    assert told["failure"]["reason_code"] == "foreign_objects"
+    assert ENVIRONMENT not in environments(applied), "no janitor finds it later on"
+    assert sql(applied, f"SELECT a FROM {FOREIGN}") == [[["7"]]]
+
+
+def kill(bot: Bot) -> None:
+    """As a machine does that goes away: no process of it says another word."""
+    family = [pid for pid, _ in bot.family()]
+    for pid in (bot.process.pid, *family):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    bot.process.wait()
 
 
 @pytest.mark.night

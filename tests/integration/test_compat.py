@@ -14,10 +14,11 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.config import Config, DuckDBConnectionConfig
 from sqlmesh.core.config.connection import SparkConnectionConfig
 from sqlmesh.core.context import Context
-from sqlmesh.core.environment import EnvironmentNamingInfo, EnvironmentStatements
+from sqlmesh.core.environment import Environment, EnvironmentNamingInfo, EnvironmentStatements
 from sqlmesh.core.macros import RuntimeStage, macro
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.integrations.github.cicd.config import GithubCICDBotConfig
+from sqlmesh.utils.date import now_timestamp
 from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.contracts.versions.sqlmesh import is_supported
@@ -159,18 +160,77 @@ def built(tmp_path: Path) -> Shop:
     return shop
 
 
-def test_delete_environment_record__leaves_other_expired_ones(built: Shop) -> None:
+NEVER = 2**45  # in milliseconds, as the state's times are
+
+
+def planned(context: Context, *names: str) -> list[Environment]:
+    """Environments as the state has them once they are planned, and each is whole."""
+    for name in names:
+        context.apply(context.plan_builder(name, skip_tests=True).build())
+    stored = [context.state_sync.get_environment(name) for name in names]
+    return [item for item in stored if item is not None and item.finalized_ts]
+
+
+def test_environment_record__that_is_marked_as_unfinished__is_deleted_alone(built: Shop) -> None:
     built.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 50")
     context = Context(paths=[str(built.project)])
-    for name in ("pr_1", "pr_2"):
-        context.apply(context.plan_builder(name, skip_tests=True).build())
-        context.state_sync.invalidate_environment(name)
+    one, two, whole = planned(context, "pr_1", "pr_2", "whole")
+    context.state_sync.invalidate_environment("pr_2")
+    for item in (one, two):
+        compat.mark_environment_unfinished(context, item, lives_until=0)
 
-    compat.delete_environment_record(context, "pr_1")
+    assert compat.delete_environment_record(context, one)
+    assert compat.delete_environment_record(context, one), "it is gone by then"
+    assert not compat.delete_environment_record(context, whole), "nobody marked it"
 
     left = {environment.name for environment in context.state_sync.get_environments()}
+    statements = context.state_sync.get_environment_statements("pr_1")
     context.close()
-    assert left == {"prod", "pr_2"}
+    assert left == {"prod", "pr_2", "whole"}
+    assert statements == []
+
+
+def test_environment_record__that_is_marked_as_unfinished__waits_for_no_janitor(
+    built: Shop,
+) -> None:
+    built.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 50")
+    context = Context(paths=[str(built.project)])
+    lives, over = planned(context, "lives", "over")
+    context.state_sync.invalidate_environment("over")
+    until = now_timestamp() + 60_000
+    for item in (lives, over):
+        compat.mark_environment_unfinished(context, item, lives_until=until)
+
+    marked = {item.name: item for item in context.state_sync.get_environments()}
+    context.run_janitor(ignore_ttl=False)
+    after = {item.name for item in context.state_sync.get_environments()}
+    plan = context.plan_builder("lives", skip_tests=True).build()
+    context.close()
+
+    assert marked["lives"].expiration_ts == lives.expiration_ts, "its time is what it was"
+    assert marked["over"].expiration_ts == until
+    assert [marked[name].finalized_ts for name in ("lives", "over")] == [None, None]
+    assert marked["prod"].finalized_ts
+    assert after == {"prod", "lives", "over"}
+    assert plan.context_diff.has_changes, "its views are made again by the next plan"
+
+
+def test_environment_record__of_one_that_was_planned_again_meanwhile__stays(built: Shop) -> None:
+    built.edit("models/top_customers.sql", "r.revenue > 100", "r.revenue > 50")
+    context = Context(paths=[str(built.project)])
+    (before,) = planned(context, "pr_1")
+    built.edit("models/top_customers.sql", "r.revenue > 50", "r.revenue > 40")
+    context.load()
+    planned(context, "pr_1")
+
+    compat.mark_environment_unfinished(context, before, lives_until=NEVER)
+
+    assert not compat.delete_environment_record(context, before)
+    now = context.state_sync.get_environment("pr_1")
+    context.close()
+    assert now is not None
+    assert now.finalized_ts, "another plan's promotion is not ours to undo"
+    assert (now.expiration_ts or 0) < NEVER
 
 
 def test_merge_nothing_from_state__leaves_out_what_other_projects_have(tmp_path: Path) -> None:

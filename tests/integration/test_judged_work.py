@@ -246,6 +246,70 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
     assert told[-1] == (reviewed.batches, reviewed.batches)
 
 
+SUM_FAILS = ("models/customers.sql", "SUM(amount)", "SUM(CAST(ERROR('broken') AS INT))")
+SUM_IS_REFUSED = [
+    ("models/customers.sql", "SUM(amount)", "SUM(amount * 2)"),
+    ("models/customers.sql", "kind FULL", "kind FULL,\n  audits (forall(criteria := (total < 0)))"),
+]
+LAST_BATCH_FAILS = [
+    NOT_FORWARD,
+    ("models/orders.sql", "(time_column ds)", "(time_column ds, batch_size 100)"),
+    (
+        "models/orders.sql",
+        "CAST(amount AS INT)",
+        "CAST(CASE WHEN ds > '2024-11-01' THEN CAST(country AS INT) ELSE amount END AS INT)",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("edits", "shown", "intervals", "batches", "has_built"),
+    [
+        # What raised is in no table.
+        pytest.param([SUM_FAILS], [], 0, 0, False, id="one that raises"),
+        pytest.param(
+            LAST_BATCH_FAILS, ["shop.orders"], 300, 3, True, id="the last of four that raises"
+        ),
+        # SQLMesh does not record the batch, so the next apply builds it again; the table is full.
+        pytest.param(
+            SUM_IS_REFUSED, ["shop.customers"], 0, 0, True, id="one that its audit refuses"
+        ),
+    ],
+)
+def test_apply__counts_no_batch_that_failed(
+    shop: Shop,
+    tmp_path: Path,
+    edits: list[Edit],
+    shown: list[str],
+    intervals: int,
+    batches: int,
+    has_built: bool,
+) -> None:
+    edit(shop, *edits)
+    told: list[str] = []
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        recorder = Recorder(seen.names, lambda message, done, total: told.append(message))
+        for item in seen.left:
+            recorder.expect(item)
+        with pytest.raises(Exception, match="Plan application failed"):
+            compat.plan_evaluator(
+                seen.context,
+                recorder,
+                recorder.on_audits,
+                max_workers=1,
+                promotion=nullcontext,
+                on_table_written=recorder.on_table_written,
+            ).evaluate(seen.planned.plan.to_evaluatable())
+
+    so_far = recorder.so_far()
+    assert [model.model for model in so_far] == shown
+    work = totals(so_far)
+    assert (work.intervals, work.batches) == (intervals, batches)
+    assert recorder.has_built is has_built
+    assert len([message for message in told if "in " in message]) == batches
+
+
 def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_path: Path) -> None:
     edit(
         shop,

@@ -93,6 +93,16 @@ def pass_a_day(shop: Shop, environment: str) -> None:
         connection.execute("UPDATE sqlmesh._snapshots SET updated_ts = updated_ts - 86400000")
 
 
+def leave_in_flight(shop: Shop, environment: str) -> None:
+    """The row is what an apply leaves that never says how it ended."""
+    where = f"WHERE name = '{environment}'"
+    applying = 'replace(document, \'"phase":"applied"\', \'"phase":"applying"\')'
+    execute(
+        shop,
+        f"UPDATE sqlmesh_ci_bot._environments SET phase = 'applying', document = {applying} {where}",
+    )
+
+
 def snapshot_rows(shop: Shop, column: str) -> list[tuple[Any, ...]]:
     """Rows of the state that the version with this column has."""
     return query(
@@ -276,6 +286,41 @@ def test_reclaim__what_an_apply_in_flight_has_recorded_stays(jvm: OneJvm, shop: 
     assert died.result == "removed"
     assert len(died.tables_reclaimed) == 2
     assert snapshot_rows(shop, "flying_rows") == []
+    pass_a_day(shop, "pr_8")
+    jvm.cleanup("pr_8", merged=False)
+    assert ledger_phase(shop, "pr_8") is None
+
+
+def test_reclaim__a_table_that_an_apply_makes_after_its_cleanup__is_found(
+    jvm: OneJvm, shop: Shop
+) -> None:
+    """The apply slept past its lease: no fence holds back what Spark was writing already."""
+    before = tables(jvm)
+    apply(jvm, "pr_13", "late_rows")
+    leave_in_flight(shop, "pr_13")
+
+    first = jvm.cleanup("pr_13", merged=False, reclaim="always")
+
+    made = {item.table for item in first.tables_reclaimed}
+    assert (first.result, len(made)) == ("removed", 2)
+    assert kept(first).keys() == made, "where somebody may still write is said"
+    assert all("may come late" in why for why in kept(first).values())
+    assert tables(jvm) == before
+    (late,) = [table for table in made if "__revenue__" in table]
+    jvm.sql(f"CREATE TABLE {late} USING parquet AS SELECT 1 AS customer_id")
+
+    second = jvm.cleanup("pr_13", merged=False)
+
+    assert [item.table for item in second.tables_reclaimed] == [late]
+    assert tables(jvm) == before
+    assert jvm.cleanup("pr_13", merged=False).result == "nothing_to_do"
+    jvm.sql(f"CREATE TABLE {late} USING parquet AS SELECT 1 AS customer_id")
+    pass_a_day(shop, "pr_13")
+    (row,) = [row for row in sweep(jvm, {13: CLOSED}).rows if row.environment == "pr_13"]
+    assert row.document is not None
+    assert [item.table for item in row.document.tables_reclaimed] == [late]
+    assert tables(jvm) == before
+    assert ledger_phase(shop, "pr_13") is None, "nobody waits for it for ever"
 
 
 def test_reclaim__a_prod_plan_in_flight_finds_what_it_was_planned_with(
@@ -292,7 +337,7 @@ def test_reclaim__a_prod_plan_in_flight_finds_what_it_was_planned_with(
     assert (swept.result, len(swept.tables_kept)) == ("nothing_to_do", 2)
     assert jvm.sql("SELECT SUM(planned_rows) FROM shop.revenue") == [[["30"]]]
     pass_a_day(shop, "pr_9")
-    (row,) = sweep(jvm, {9: CLOSED}).rows
+    (row,) = [row for row in sweep(jvm, {9: CLOSED}).rows if row.environment == "pr_9"]
     assert row.document is not None
     assert row.document.tables_reclaimed == []
     assert set(kept(row.document).values()) == {"prod uses its version", PUSHED_AGAIN}

@@ -74,7 +74,7 @@ def test_cache__with_entries_of_deleted_models__is_not_asked(shop: Shop) -> None
     assert cached(shop) == before
 
 
-def test_invalidation__of_one_environment__leaves_the_others(shop: Shop) -> None:
+def test_end_of_one_environment__leaves_the_others(shop: Shop) -> None:
     """`delete_expired_environments` deletes every expired one below 0.235."""
     from ci_bot.worker import compat
 
@@ -84,9 +84,13 @@ def test_invalidation__of_one_environment__leaves_the_others(shop: Shop) -> None
         context.apply(context.plan_builder(name, skip_tests=True).build())
     for name in ("pr_1", "pr_2"):
         context.state_sync.invalidate_environment(name)
+    ended, kept = map(context.state_sync.get_environment, ("pr_1", "kept"))
+    assert ended is not None
+    assert kept is not None
+    compat.mark_environment_unfinished(context, ended, lives_until=0)
 
-    compat.delete_environment_record(context, "pr_1")
-    compat.delete_environment_record(context, "kept")  # which has not expired
+    assert compat.delete_environment_record(context, ended)
+    assert not compat.delete_environment_record(context, kept)  # which is whole
 
     left = {environment.name for environment in context.state_sync.get_environments()}
     context.close()

@@ -285,11 +285,12 @@ class Step(Contract):
     total: Count | None = None
     probe: bool = Field(default=False, description="Of a probe, which makes no environment.")
 
-    def left(self, environment: str, then: str | None = None) -> str:
+    def left(self, environment: str, then: str | None = None, *, nothing: bool = False) -> str:
         """What there is after an end at this step, in a sentence for `partial`.
 
         Args:
             then: What becomes of it, where that is not an apply's or a cleanup's business.
+            nothing: No table was filled, and no view was made.
         """
         if self.phase in AFTER_PROMOTION:
             then = (
@@ -298,6 +299,12 @@ class Step(Contract):
             return (
                 f"{environment} is built and its views are made, but they and their data were not "
                 f"looked at to the end. The last step was: {self.message}. {then}"
+            )
+        if nothing:
+            then = then or "Applying again starts anew; a cleanup removes what is there."
+            return (
+                f"No table of {environment} was filled, and no view was made; empty tables may be "
+                f"there. The last step was: {self.message}. {then}"
             )
         done = f" ({self.done or 0} of {self.total} batches were done)" if self.total else ""
         if self.probe:

@@ -58,6 +58,11 @@ class CleanupDocument(Contract):
         description="Objects in our schemas that the environment did not make.",
     )
     state_record_removed: bool
+    state_record_left: bool | None = Field(
+        default=None,
+        description="Whether SQLMesh's state still has a record of the environment; null: nobody "
+        "looked.",
+    )
     seconds: Seconds
     timings: Timings = Field(default_factory=dict)
     versions: Versions

@@ -40,6 +40,7 @@ from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.records.cost_ledger import CostLedger, Outcome
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.ledger import Ledger
+from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog
 from ci_bot.worker.words.names import Names
 from ci_bot.worker.words.problems import failure_of, sentence
@@ -70,6 +71,7 @@ class ApplyPorts:
 # Each is built, resolved, counted and compared, with little data in most of them: for 300 the
 # queries' own overhead takes minutes, in which Java's optimizing compiler pays for itself.
 MANY_MODELS = 100
+_SHOWN = 5
 
 
 def apply(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
@@ -166,6 +168,7 @@ class Run:
             names=self.names,
             clock=ports.clock,
             progress=ports.progress,
+            list_lost_views=self._list_lost_views,
         )
         self.versions: dict[str, str] = {}
         self.proof = Proof(
@@ -215,6 +218,19 @@ class Run:
 
     def _replan(self) -> Planned:
         return self.replanning.again()
+
+    def _list_lost_views(self, planned: Planned) -> list[str]:
+        """The views of a promoted environment that Spark does not have: somebody dropped them."""
+        self.ports.brief()
+        self._progress("plan", "asking Spark whether its views are there", None, None)
+        views = objects.views_of(self.context, planned.plan.environment)
+        with self.ports.clock.phase("spark"):
+            lost = [view.shown for view in self.catalog.list_absent(views.values())]
+        if lost:
+            these = "1 view is" if len(lost) == 1 else f"{len(lost)} views are"
+            names = ", ".join(lost[:_SHOWN])
+            self._progress("plan", f"{these} gone, to be made again: {names}", None, None)
+        return lost
 
     def _build(self, ready: Ready) -> ApplyDocument:
         planned = ready.planned

@@ -162,11 +162,14 @@ class Attempts:
             recorder.on_audits,
             max_workers=1 if alone else None,
             promotion=self._hold.promotion,
+            fence=self._hold.fence,
+            check=self._hold.check,
+            on_table_written=recorder.on_table_written,
             around_batch=self._around_batch,
             part=part,
         )
         plan = evaluatable(planned.plan, self._context.state_reader)
-        evaluator.evaluate(plan, circuit_breaker=self._hold.stop)
+        evaluator.evaluate(plan, circuit_breaker=self._hold.must_stop)
 
     def _since(self, begun: float) -> float:
         return round(self._clock.now() - begun, 3)

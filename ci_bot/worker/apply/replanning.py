@@ -32,7 +32,8 @@ from ci_bot.worker.words.names import Names
 class Ready:
     """What is to be done: `promoted` where everything is built, and was not looked at yet.
 
-    `missing` are the ranges of `work`, as they were before the plan's stages were looked at.
+    `missing` are the ranges of `work`, as they were before the plan's stages were looked at. Where
+    views are lost that the state has promoted, they are promoted anew.
     """
 
     planned: Planned
@@ -54,7 +55,12 @@ class Replanning:
         names: Names,
         clock: Clock,
         progress: Callable[[str, str, int | None, int | None], None],
+        list_lost_views: Callable[[Planned], list[str]],
     ) -> None:
+        """
+        Args:
+            list_lost_views: Asks Spark which views of a promoted environment are not there.
+        """
         self._request = request
         self._opened = opened
         self._context = opened.context
@@ -63,6 +69,7 @@ class Replanning:
         self._names = names
         self._clock = clock
         self._progress = progress
+        self._list_lost_views = list_lost_views
         self._options = requested.options_of(
             self._context, request, plan_settings(self._context.configs)
         )
@@ -82,6 +89,10 @@ class Replanning:
         missing = planned.lacks() if work else {}
         preconditions.check_work(self._context, planned, self._names)
         promoted = not work and preconditions.is_promoted(self._context, planned)
+        # A probe makes no view.
+        if promoted and not self._request.probe:
+            self._report.lost_views = self._list_lost_views(planned)
+            promoted = not self._report.lost_views
         if promoted and self._is_proven():
             return self._report.document("nothing_to_apply", reason_code="already_applied")
         return Ready(planned, work, missing, promoted)

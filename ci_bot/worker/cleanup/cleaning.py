@@ -2,13 +2,15 @@
 
 SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
 reports views that never existed; so the objects are enumerated, dropped and verified here, and the
-state's record goes last.
+state's record goes last. Until then it does not expire: an expired one is an order to the janitor
+of anybody's `sqlmesh run` to drop the schema with CASCADE, and a cleanup may be cut off at any
+moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
@@ -31,7 +33,12 @@ from ci_bot.worker.records import leases, ownership
 from ci_bot.worker.records.ledger import Ledger, LedgerRow
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import AdapterSql, Catalog, Relation
+from ci_bot.worker.words import times
 from ci_bot.worker.words.problems import cancelled
+
+# An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
+# it waits for a cleanup that has begun, and for the next one where that was cut off.
+JANITOR_WAITS_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,34 @@ class CleanupPorts:
     last_words: Callable[[Callable[[], CleanupDocument]], None] = lambda _words: None
 
 
-@dataclass
-class _Found:
-    """What the environment consists of, from all three sources."""
+@dataclass(frozen=True)
+class CleanupObjects:
+    """What an environment consists of: its views, and the schemas that are its own."""
 
-    views: set[Relation] = field(default_factory=set)
-    schemas: set[tuple[str, str]] = field(default_factory=set)
+    views: list[Relation]
+    schemas: list[tuple[str, str]]
+
+
+def separate_from_prod(
+    named: Iterable[Relation], of_prod: Iterable[Relation], *, own_schemas: bool
+) -> tuple[CleanupObjects, list[str]]:
+    """What a cleanup may drop of the views that state and ledger name, and what it may not: prod
+    can have a schema that is called as if it were an environment's. Pure.
+
+    Args:
+        named: In any number of spellings.
+        own_schemas: Whether the environment has schemas of its own. With the suffix on the table
+            the schema is prod's, and is never a candidate.
+    """
+    of_prod = list(of_prod)
+    taken, places = {view.key for view in of_prod}, {view.place for view in of_prod}
+    every = {view.key: view for view in named}
+    views = sorted(view for key, view in every.items() if key not in taken)
+    schemas = {view.place: (view.catalog, view.schema) for view in views} if own_schemas else {}
+    return (
+        CleanupObjects(views, sorted(where for at, where in schemas.items() if at not in places)),
+        sorted(every[key].shown for key in every.keys() & taken),
+    )
 
 
 def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
@@ -72,6 +101,7 @@ def cleanup(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
             existed=False,
             result="nothing_to_do",
             state_record_removed=False,
+            state_record_left=False,
             seconds=round(ports.clock.now() - started, 3),
             timings=dict(ports.clock.phases),
             versions=versions_of(None),
@@ -128,6 +158,8 @@ class _Cleanup:
         self.schemas_dropped: list[str] = []
         self.leftovers: list[Leftover] = []
         self.foreign: list[str] = []
+        self.record_removed = False
+        self.record_left = False
         self.tables = Tables(request, self.context, self.ledger, self.catalog, ports.progress)
 
     def execute(self) -> CleanupDocument:
@@ -141,11 +173,11 @@ class _Cleanup:
     def _remove(self) -> CleanupDocument:
         stored, row = self._look()
         if stored is None and (row is None or row.phase == "removed"):
-            return self._document("nothing_to_do", existed=False, state_record_removed=False)
+            return self._document("nothing_to_do", existed=False)
         if stored is None and row is not None and row.phase in reclaim.PHASES:
             with self.ports.clock.phase("reclaim"):
                 self.tables.settle_later(row)
-            return self._ended(existed=False, state_record_removed=False)
+            return self._ended(existed=False)
         if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
             raise BadInput(
                 f"{self.request.environment} was made with `environment_suffix_target: catalog`, "
@@ -154,6 +186,7 @@ class _Cleanup:
                 f"`sqlmesh invalidate {self.request.environment}`.",
                 reason_code="suffix_target",
             )
+        self.record_left = stored is not None
         found = self._enumerate(stored, row)
         self.ports.last_words(self._stopped)
         if self.request.claim:
@@ -161,7 +194,8 @@ class _Cleanup:
         if row is not None:
             row = record(self.ledger, self.tables.before(row), "cleaning")
         if stored is not None:
-            self.context.state_sync.invalidate_environment(self.request.environment)
+            lives_until = times.now_milliseconds() + JANITOR_WAITS_MS
+            compat.mark_environment_unfinished(self.context, stored, lives_until=lives_until)
         with self.ports.clock.phase("drop"):
             self._drop_views(found)
         self.ports.progress("verify", "asking Spark what is left", None, None)
@@ -175,9 +209,8 @@ class _Cleanup:
         if row is None or not self.tables.asks_spark(row):
             self.ports.spark_is_done()
         self.ports.progress("records", "closing the records in the state database", None, None)
-        removed = False
         try:
-            removed = self._finish(stored, row)
+            self._finish(stored, row)
             if row is not None:
                 with self.ports.clock.phase("tables"):
                     complete = not self.foreign and not self.leftovers
@@ -186,7 +219,7 @@ class _Cleanup:
             # What is dropped stays told; the next run finds it gone and finishes the records.
             records = f"records of {self.request.environment} in the state database"
             self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
-        return self._ended(existed=True, state_record_removed=removed)
+        return self._ended(existed=True)
 
     def _look(self) -> tuple[Environment | None, LedgerRow | None]:
         """The records of the environment in the state and in the ledger, in this order.
@@ -201,31 +234,26 @@ class _Cleanup:
         )
         return stored, row
 
-    def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> _Found:
+    def _enumerate(self, stored: Environment | None, row: LedgerRow | None) -> CleanupObjects:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
-        found = _Found()
-        if stored is not None:
-            views = objects.views_of(self.context, stored)
-            found.views.update(views.values())
-        for item in row.objects if row else ():
-            if item.kind == "view":
-                found.views.add(Relation(item.catalog, item.db, item.name))
+        named = [*objects.views_of(self.context, stored).values()] if stored is not None else []
+        named += [
+            Relation(item.catalog, item.db, item.name)
+            for item in (row.objects if row else ())
+            if item.kind == "view"
+        ]
         prod = self.context.state_sync.get_environment(PROD)
-        # A schema of prod's can be called as if it were an environment's.
-        of_prod = set(objects.views_of(self.context, prod).values()) if prod else set()
-        self.foreign += [view.shown for view in found.views & of_prod]
-        found.views -= of_prod
+        of_prod = objects.views_of(self.context, prod).values() if prod else ()
         suffix = (
             stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
         )
-        if suffix == EnvironmentSuffixTarget.SCHEMA.value:
-            # With the suffix on the table the schema is prod's, and is never a candidate.
-            found.schemas.update((view.catalog, view.schema) for view in found.views)
-            found.schemas -= {(view.catalog, view.schema) for view in of_prod}
+        found, self.foreign = separate_from_prod(
+            named, of_prod, own_schemas=suffix == EnvironmentSuffixTarget.SCHEMA.value
+        )
         return found
 
-    def _drop_views(self, found: _Found) -> None:
-        for number, view in enumerate(sorted(found.views), start=1):
+    def _drop_views(self, found: CleanupObjects) -> None:
+        for number, view in enumerate(found.views, start=1):
             self.ports.progress("drop", f"view {view.shown}", number, len(found.views))
             try:
                 was_there = self.catalog.drop_view(view)
@@ -235,25 +263,21 @@ class _Cleanup:
                 if was_there:
                     self.views_dropped.append(view.shown)
 
-    def _settle(self, found: _Found) -> None:
+    def _settle(self, found: CleanupObjects) -> None:
         """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
 
         What Spark still shows was not removed, whatever the drops said. Tables and views that are
         not ours stay, and keep their schema.
         """
         known = {leftover.object for leftover in self.leftovers}
-        places = {(view.catalog, view.schema) for view in found.views} | found.schemas
-        for catalog, schema in sorted(places):
+        ours = {view.key: view for view in found.views}
+        places = {view.place: (view.catalog, view.schema) for view in found.views}
+        for catalog, schema in sorted(places.values()):
             left = self.catalog.names(catalog, schema)
             if left is None:
                 continue
-            ours = {
-                view.name.lower(): view
-                for view in found.views
-                if (view.catalog, view.schema) == (catalog, schema)
-            }
             for name in sorted(left):
-                view = ours.get(name.lower())
+                view = ours.get(Relation(catalog, schema, name).key)
                 if view is None:
                     if (catalog, schema) in found.schemas:
                         self.foreign.append(f"{schema}.{name}")
@@ -278,47 +302,53 @@ class _Cleanup:
         else:
             self.schemas_dropped.append(schema)
 
-    def _finish(self, stored: Environment | None, row: LedgerRow | None) -> bool:
+    def _finish(self, stored: Environment | None, row: LedgerRow | None) -> None:
         """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
 
-        With foreign objects the record goes although the schema stays: an expired record would let
-        the janitor of the team's next `sqlmesh run` drop that schema with CASCADE.
+        With foreign objects the record goes although the schema stays: once its time had come, the
+        janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
         """
-        removed = False
         if stored is not None and (self.foreign or not self.leftovers):
-            compat.delete_environment_record(self.context, self.request.environment)
-            removed = True
+            self.record_removed = compat.delete_environment_record(self.context, stored)
+            self.record_left = not self.record_removed
+            if self.record_left:
+                why = "Somebody planned the environment again while it was removed."
+                self.leftovers.append(Leftover(object=f"record of {stored.name}", why=why))
         if row is not None and (self.foreign or self.leftovers):
-            record(self.ledger, row, "leftover")
-        return removed
+            # A row that stands for no record in the state stands for none that is made later.
+            record(self.ledger, row, "cleaning" if self.record_left else "leftover")
 
-    def _ended(self, *, existed: bool, state_record_removed: bool) -> CleanupDocument:
+    def _ended(self, *, existed: bool) -> CleanupDocument:
         self.leftovers += self.tables.leftovers
         complete = not self.leftovers and not self.foreign
         done = existed or bool(self.tables.reclaimed)
         return self._document(
             ("removed" if done else "nothing_to_do") if complete else "incomplete",
             existed=existed,
-            state_record_removed=state_record_removed,
             failure=None if complete else self._incomplete(),
         )
 
     def _stopped(self) -> CleanupDocument:
-        return self._document(
-            "incomplete", existed=True, state_record_removed=False, failure=cancelled("cleanup")
-        )
+        return self._document("incomplete", existed=True, failure=cancelled("cleanup"))
 
     def _incomplete(self) -> Failure:
         left = [leftover.object for leftover in self.leftovers] + self.foreign
         objects_are = "1 object is" if len(left) == 1 else f"{len(left)} objects are"
+        message = f"{objects_are} left of {self.request.environment}: {', '.join(left[:5])}."
+        steps = []
+        if self.leftovers:
+            message += f" {self.leftovers[0].why}"
+            steps.append("Fix the cause.")
+        if self.foreign:
+            steps.append(
+                "Objects that the environment did not make are kept on purpose: move or drop them."
+            )
         return Failure(
             stage="cleanup",
             reason_code="foreign_objects" if self.foreign and not self.leftovers else "leftovers",
             exit_code=4,
-            message=f"{objects_are} left of {self.request.environment}: {', '.join(left[:5])}.",
-            hint="Objects that the environment did not make are kept on purpose: move or drop "
-            "them. "
-            "Then run the cleanup again; it finishes the job.",
+            message=message,
+            hint=" ".join([*steps, "Then run the cleanup again; it finishes the job."]),
         )
 
     def _document(self, result: Any, **parts: Any) -> CleanupDocument:
@@ -331,6 +361,8 @@ class _Cleanup:
             foreign=sorted(self.foreign),
             tables_reclaimed=self.tables.reclaimed,
             tables_kept=self.tables.kept,
+            state_record_removed=self.record_removed,
+            state_record_left=self.record_left,
             seconds=round(self.ports.clock.now() - self.started, 3),
             timings=dict(self.ports.clock.phases),
             versions=versions_of(self.opened),

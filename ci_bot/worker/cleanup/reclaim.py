@@ -25,8 +25,12 @@ from ci_bot.worker.records.leases import Leases
 from ci_bot.worker.records.ledger import REMOVED, Ledger, LedgerRow
 from ci_bot.worker.warehouse.catalog import Catalog, FilesPort, ObjectKind, Relation, Storage
 from ci_bot.worker.words import times
-from ci_bot.worker.words.problems import headline
+from ci_bot.worker.words.problems import headline_with_cause
 
+_LATE = (
+    "it is not there; the apply that was to make it never said that it ended, so it may come late: "
+    "each cleanup and sweep until then looks again"
+)
 PHASES = ("reclaimable", "reclaiming")
 
 
@@ -56,6 +60,21 @@ def is_due(row: LedgerRow) -> bool:
 def owns_anything(row: LedgerRow) -> bool:
     """Whether there is anything that a reclaim could ever take."""
     return any(item.ours for item in row.snapshots) and bool(recorded_tables(row))
+
+
+def without_schemas(row: LedgerRow) -> LedgerRow:
+    """The row of an environment whose last apply has ended.
+
+    From its cleanup on a row names schemas only where an apply was cut off: no lease keeps a write
+    of Spark's from coming late, from a machine that slept or lost its network.
+    """
+    tables = [item for item in row.objects if item.kind != "schema"]
+    return row.model_copy(update={"objects": tables})
+
+
+def may_be_written_late(row: LedgerRow) -> bool:
+    """Whether an apply that was cut off may still write a table of a row that is cleaned up."""
+    return any(item.kind == "schema" for item in row.objects)
 
 
 def disowned(row: LedgerRow, context: Any) -> LedgerRow:
@@ -178,9 +197,12 @@ class Reclaim:
                     "objects": [
                         item
                         for item in row.objects
-                        if item.kind == "table"
-                        and not item.existed
-                        and Relation(item.catalog, item.db, item.name).shown in drop
+                        if item.kind == "schema"
+                        or (
+                            item.kind == "table"
+                            and not item.existed
+                            and Relation(item.catalog, item.db, item.name).shown in drop
+                        )
                     ],
                 }
             )
@@ -234,7 +256,16 @@ class Reclaim:
             else:
                 freed = self._freed(location, size)
                 self._done.reclaimed.append(ReclaimedTable(table=table.shown, bytes=freed))
-        if not self._done.leftovers:
+        if self._done.leftovers:
+            return
+        ends = times.milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
+        if may_be_written_late(row) and tables and ends > times.now_milliseconds():
+            # The row is all that knows of them. Each later cleanup and sweep looks again.
+            stays = {kept.table for kept in self._done.kept}
+            self._done.kept += [
+                _kept(table.shown, _LATE, ends) for table in tables if table.shown not in stays
+            ]
+        else:
             self._ledger.delete(row.environment)
 
     def _present(self, tables: Iterable[Relation]) -> dict[Relation, ObjectKind]:
@@ -279,5 +310,5 @@ def _kept(table: str, why: str, until: int | None) -> KeptTable:
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    return shortened(headline(error), 4_000)
+    """What went wrong, and what that came from, in one line."""
+    return shortened(headline_with_cause(error), 4_000)

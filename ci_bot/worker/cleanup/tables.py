@@ -45,7 +45,11 @@ class Tables:
 
     def before(self, row: LedgerRow) -> LedgerRow:
         """The row as the cleanup has to go on with it; call it before anything is changed."""
-        return row if self._mode(row) == "never" else reclaim.disowned(row, self._context)
+        if self._mode(row) != "never":
+            row = reclaim.disowned(row, self._context)
+        # One that was cut off stays known as such, whatever becomes of this cleanup.
+        known = row.phase in ("applying", "cleaning", "leftover")
+        return row if known else reclaim.without_schemas(row)
 
     def asks_spark(self, row: LedgerRow) -> bool:
         """Whether `settle` may have to ask Spark."""

@@ -77,8 +77,11 @@ class AuditOutcome:
 
 
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
+# Called in the thread that computes a batch once it is in its table, before it is audited.
+WriteListener = Callable[[Snapshot], None]
 # Entered around one batch, in the thread that computes it, with the range in milliseconds.
 AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
+StateFence = Callable[[], AbstractContextManager[None]]
 
 
 class RecordingScheduler(Scheduler):
@@ -89,10 +92,16 @@ class RecordingScheduler(Scheduler):
     """
 
     def __init__(
-        self, *args: Any, on_audits: AuditListener, around_batch: AroundBatch, **kwargs: Any
+        self,
+        *args: Any,
+        on_audits: AuditListener,
+        on_table_written: WriteListener,
+        around_batch: AroundBatch,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._on_audits = on_audits
+        self._on_table_written = on_table_written
         self._around_batch = around_batch
 
     def evaluate(
@@ -115,6 +124,7 @@ class RecordingScheduler(Scheduler):
                 kwargs.get("execution_time"),
             )
 
+        self._on_table_written(snapshot)
         try:
             results: list[Any] = super()._audit_snapshot(snapshot, *args, **kwargs)
         except NodeAuditsErrors as error:
@@ -136,13 +146,68 @@ class RecordingScheduler(Scheduler):
         return results
 
 
+class FencedState:
+    """SQLMesh's state, whose writes take effect only inside of a fence. (`StateSync`)
+
+    A promotion has a fence of its own.
+    """
+
+    _WRITES = frozenset(
+        {
+            "add_interval",
+            "add_snapshots_intervals",
+            "finalize",
+            "push_snapshots",
+            "remove_intervals",
+            "unpause_snapshots",
+            "update_auto_restatements",
+        }
+    )
+
+    def __init__(self, state: Any, fence: StateFence) -> None:
+        self._state = state
+        self._fence = fence
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._state, name)
+        if name not in self._WRITES:
+            return found
+
+        def write(*args: Any, **kwargs: Any) -> Any:
+            with self._fence():
+                return found(*args, **kwargs)
+
+        return write
+
+
 class LeasedPlanEvaluator(BuiltInPlanEvaluator):
-    """SQLMesh's evaluator, which asks before it promotes: a circuit breaker is asked between
-    batches only. (`visit_environment_record_update_stage`, `visit_virtual_layer_update_stage`)
+    """SQLMesh's evaluator, which asks before it promotes and before each stage that writes on
+    Spark: a circuit breaker is asked between batches only. (`visit_..._stage`)
     What is recorded already is not recorded again. (`visit_create_snapshot_records_stage`)
     """
 
-    promotion: Callable[[], AbstractContextManager[None]] = nullcontext
+    promotion: StateFence = nullcontext
+    check: Callable[[], None] = staticmethod(lambda: None)
+
+    def visit_before_all_stage(self, stage: Any, plan: Any) -> None:
+        self.check()
+        super().visit_before_all_stage(stage, plan)
+
+    def visit_physical_layer_schema_creation_stage(self, stage: Any, plan: Any) -> None:
+        self.check()
+        super().visit_physical_layer_schema_creation_stage(stage, plan)
+
+    def visit_physical_layer_update_stage(self, stage: Any, plan: Any) -> None:
+        self.check()
+        super().visit_physical_layer_update_stage(stage, plan)
+
+    def visit_migrate_schemas_stage(self, stage: Any, plan: Any) -> None:
+        self.check()
+        super().visit_migrate_schemas_stage(stage, plan)
+
+    def visit_after_all_stage(self, stage: Any, plan: Any) -> None:
+        self.check()
+        super().visit_after_all_stage(stage, plan)
 
     def visit_create_snapshot_records_stage(
         self, stage: CreateSnapshotRecordsStage, plan: Any
@@ -242,7 +307,10 @@ def plan_evaluator(
     on_audits: AuditListener,
     *,
     max_workers: int | None,
-    promotion: Callable[[], AbstractContextManager[None]],
+    promotion: StateFence,
+    fence: StateFence = nullcontext,
+    check: Callable[[], None] = lambda: None,
+    on_table_written: WriteListener = lambda _snapshot: None,
     around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
     part: PartOfPlan | None = None,
 ) -> BuiltInPlanEvaluator:
@@ -252,31 +320,39 @@ def plan_evaluator(
         max_workers: How many batches run at once; None takes the connection's setting.
         promotion: Entered around the write that promotes the environment in the state, and once
             more before its views are made. What it raises stops the plan.
+        fence: Entered around every other write to the state.
+        check: Called before each stage that writes on Spark. What it raises stops the plan.
+        on_table_written: Called for each batch that is in its table; also before an audit of data
+            that was there already.
         around_batch: Entered around each batch.
         part: What to build; None: all of it, and the environment.
     """
+
+    state: Any = FencedState(context.state_sync, fence)
 
     def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
         return RecordingScheduler(
             snapshots,
             evaluator,
-            context.state_sync,
+            state,
             default_catalog=context.default_catalog,
             max_workers=max_workers or context.concurrent_tasks,
             console=console,
             on_audits=on_audits,
+            on_table_written=on_table_written,
             around_batch=around_batch,
         )
 
     kind = LeasedPlanEvaluator if part is None else ProbingPlanEvaluator
     evaluator = kind(
-        state_sync=context.state_sync,
+        state_sync=state,
         snapshot_evaluator=context.snapshot_evaluator,
         create_scheduler=scheduler,
         default_catalog=context.default_catalog,
         console=console,
     )
     evaluator.promotion = promotion
+    evaluator.check = check
     if isinstance(evaluator, ProbingPlanEvaluator) and part is not None:
         evaluator.part = part
     return evaluator

@@ -18,6 +18,7 @@ from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.worker.process.java_watch import WATCH
 from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, AdapterSql, Catalog
 from ci_bot.worker.words.problems import headline, spark_not_started
 
@@ -74,6 +75,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
     def _start_and_connect(self) -> Any:
         if self._on_start is not None:
             self._on_start()
+        WATCH.start()
         try:
             return super()._connection_factory_with_kwargs()
         except Exception as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from sqlmesh.core.config import Config, DuckDBConnectionConfig
 from sqlmesh.core.config.connection import ConnectionConfig, PostgresConnectionConfig
 from sqlmesh.core.context import Context
 from sqlmesh.core.engine_adapter import EngineAdapter
+from sqlmesh.core.environment import Environment
 from sqlmesh.core.snapshot import (
     Snapshot,
     SnapshotId,
@@ -22,7 +22,6 @@ from sqlmesh.core.snapshot import (
 )
 from sqlmesh.core.state_sync import EngineAdapterStateSync, StateSync
 from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_name_filter
-from sqlmesh.utils.date import now_timestamp
 
 
 def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
@@ -134,28 +133,57 @@ def count_snapshots(state: StateSync) -> int:
     return int(row[0]) if row else 0
 
 
-def delete_environment_record(context: Context, name: str) -> None:
-    """Deletes the state's record of one expired environment, and of no other.
+def mark_environment_unfinished(context: Context, stored: Environment, *, lives_until: int) -> None:
+    """Says in the state that the views of an environment are not to be counted on: its promotion
+    has not ended. Whoever plans it makes every view again, and no run takes it for whole.
 
-    (`delete_expired_environments` takes a name since 0.235; older versions delete all that have
-    expired, so there both rows are deleted here as it would: `EnvironmentState`.)
+    It is not invalidated: from then on the janitor of anybody's `sqlmesh run` drops its schema with
+    CASCADE, whoever made what is in there. (`EnvironmentState.finalize`)
+
+    Args:
+        stored: The environment as it was read; nothing happens where it was planned again since.
+        lives_until: One that expires earlier expires then, in milliseconds.
     """
-    store: Any = _store(context)
-    now = now_timestamp()
-    if "name" in inspect.signature(store.delete_expired_environments).parameters:
-        store.delete_expired_environments(current_ts=now, name=name)
-        return
-    named = exp.Literal.string(name)
-    state = store.environment_state
-    with store.engine_adapter.transaction():
-        if not any(item.name == name for item in state.get_expired_environments(current_ts=now)):
-            return
-        store.engine_adapter.delete_from(
+    state: Any = _store(context).environment_state
+    expires = exp.column("expiration_ts")
+    soonest = exp.Literal.number(lives_until)
+    state.engine_adapter.update_table(
+        state.environments_table,
+        {
+            "finalized_ts": None,
+            "expiration_ts": exp.case().when(expires < soonest, soonest).else_(expires),
+        },
+        where=exp.and_(
+            exp.column("name").eq(exp.Literal.string(stored.name)),
+            exp.column("plan_id").eq(exp.Literal.string(stored.plan_id)),
+        ),
+    )
+
+
+def delete_environment_record(context: Context, stored: Environment) -> bool:
+    """Deletes the state's record of an environment that was marked as unfinished, and of no other.
+
+    (`EnvironmentState.delete_expired_environments`, which takes a name since 0.235 only.)
+
+    Args:
+        stored: The environment as it was read.
+
+    Returns:
+        Whether there is no record of it any more; False where somebody has planned it again since.
+    """
+    state: Any = _store(context).environment_state
+    named = exp.Literal.string(stored.name)
+    with state.engine_adapter.transaction():
+        now = state.get_environment(stored.name, lock_for_update=True)
+        if now is not None and (now.plan_id != stored.plan_id or now.finalized_ts):
+            return False
+        state.engine_adapter.delete_from(
             state.environments_table, where=exp.column("name").eq(named)
         )
-        store.engine_adapter.delete_from(
+        state.engine_adapter.delete_from(
             state.environment_statements_table, where=exp.column("environment_name").eq(named)
         )
+    return True
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,11 @@ def check_own_place(context: Any, planned: Planned) -> None:
         if info.is_model and not info.is_symbolic and info.version
     }
     if environment.suffix_target is EnvironmentSuffixTarget.SCHEMA:
-        places = {_lower(view)[:2] for view in ours}
-        taken = [item for item in theirs if _lower(item)[:2] in places]
+        places = {view.place for view in ours}
+        taken = [item for item in theirs if item.place in places]
     else:
-        views = {_lower(view) for view in ours}
-        taken = [item for item in theirs if _lower(item) in views]
+        views = {view.key for view in ours}
+        taken = [item for item in theirs if item.key in views]
     if taken:
         shown = ", ".join(item.shown for item in sorted(taken)[:_SHOWN])
         raise Refused(
@@ -88,11 +88,6 @@ def check_own_place(context: Any, planned: Planned) -> None:
             "prod to a schema with another name.",
             reason_code="would_write_prod",
         )
-
-
-def _lower(relation: Relation) -> tuple[str, str, str]:
-    """Spark tells no upper from lower case."""
-    return relation.catalog.lower(), relation.schema.lower(), relation.name.lower()
 
 
 def _refuse(model: str, start: int, end: int) -> None:

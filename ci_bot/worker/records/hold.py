@@ -89,6 +89,19 @@ class Hold:
         """Whether the work has to end: the run was stopped, or its lease says so."""
         return self._stopped() or self.ended is not None
 
+    def must_stop(self) -> bool:
+        """`stop`, and the server is asked whether the lease is still ours."""
+        return self.stop() or (self._lease is not None and not self._lease.confirm())
+
+    def check(self) -> None:
+        """Before a write on Spark, which no transaction can fence.
+
+        Raises:
+            CircuitBreakerError: the work has to end.
+        """
+        if self.must_stop():
+            raise CircuitBreakerError
+
     @contextmanager
     def fence(self) -> Iterator[None]:
         """Around a write to the state that must not happen without the lease.

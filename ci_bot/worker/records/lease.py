@@ -111,8 +111,22 @@ class Lease:
             return
         with adapter.transaction():
             if self.reason == "lease_lost" or not self._rows.lock(self, adapter):
+                self._ended = "lease_lost"
                 raise LeaseLostError(self.name)
             yield
+
+    def confirm(self) -> bool:
+        """Whether the server says that it is still ours: a machine that slept has a clock that
+        slept, too. A server that does not answer now says nothing; `reason` knows how long.
+        """
+        if self._rows is None:
+            return True
+        try:
+            if not self._rows.is_live(self):
+                self._ended = "lease_lost"
+        except Exception as error:
+            log(f"The lease of {self.name} was not confirmed: {error}")
+        return self.reason is None
 
     def release(self) -> None:
         """Gives it back. What cannot be given back expires; that is said in the log."""

@@ -118,8 +118,9 @@ class LeaseRows:
             "expires_at": number,
             "stop_requested": number,
         }
-        now = _NOW.get(dialect)
-        self._now = parse_one(now, dialect=dialect) if now else None
+        # Every runner has its own clock, so a database whose clock nobody has asked yet has no
+        # leases (`TRIED`).
+        self._now = parse_one(_NOW[dialect], dialect=dialect)
         self._prepared = False
 
     def exists(self) -> bool:
@@ -230,6 +231,11 @@ class LeaseRows:
             row = self._one(exp.select("stop_requested").where(alive))
         return None if row is None else bool(row[0])
 
+    def is_live(self, lease: Taken) -> bool:
+        """Whether the lease has not expired, and nobody else has taken it."""
+        alive = exp.and_(_mine(lease), exp.column("expires_at") > self.now())
+        return self._one(exp.select("fencing").where(alive)) is not None
+
     def lock(self, lease: Taken, adapter: Any) -> bool:
         """Locks the row for the transaction of `adapter`; False where it is not the lease's."""
         alive = exp.and_(_mine(lease), exp.column("expires_at") > self.now())
@@ -246,9 +252,6 @@ class LeaseRows:
         self._adapter.delete_from(self._table, _mine(lease))
 
     def now(self) -> int:
-        if self._now is None:
-            # None of the engines that SQLMesh recommends for its state.
-            return int(times.now_milliseconds())
         return int(self._adapter.fetchone(exp.select(self._now))[0])
 
     def close(self) -> None:

@@ -31,7 +31,8 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
     if row is None or row.phase in REMOVED:
         return False
     if row.phase == "leftover":
-        # Our cleanup had it expire before it wrote the row.
+        # The cleanup that wrote the row has deleted the record. One of an older version of ci-bot
+        # may have kept it; it had it expire first.
         return expires is not None and expires <= times.milliseconds(row.updated_at)
     return True
 

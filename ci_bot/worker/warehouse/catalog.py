@@ -83,7 +83,8 @@ class Relation:
 
     @classmethod
     def parse(cls, text: str, default_catalog: str) -> Relation:
-        table = exp.to_table(text, dialect="spark")
+        """A name as SQLMesh writes it: in SQLGlot's own dialect, whatever the project's is."""
+        table = exp.to_table(text)
         return cls(table.catalog or default_catalog, table.db, table.name)
 
     @property
@@ -93,6 +94,16 @@ class Relation:
     @property
     def shown(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Equal for what lies in one schema: Spark tells no upper from lower case."""
+        return self.catalog.lower(), self.schema.lower()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Equal for names of one object: Spark tells no upper from lower case."""
+        return *self.place, self.name.lower()
 
 
 @dataclass(frozen=True)
@@ -144,6 +155,17 @@ class Catalog:
             # Some list nothing where there is nothing to list from.
             return None
         return tables | (self._views(catalog, schema) or set())
+
+    def list_absent(self, relations: Iterable[Relation]) -> list[Relation]:
+        """Those of the relations that are not there, asked schema by schema."""
+        wanted = sorted(relations)
+        places = {relation.place: relation for relation in wanted}
+        there = {
+            Relation(each.catalog, each.schema, name).key
+            for each in places.values()
+            for name in self.names(each.catalog, each.schema) or ()
+        }
+        return [relation for relation in wanted if relation.key not in there]
 
     def holds_views(self, catalog: str, schema: str) -> bool:
         """Whether the catalog knows views at all; the schema need not be there."""

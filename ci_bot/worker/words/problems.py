@@ -28,6 +28,7 @@ _TOKEN = re.compile(
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 _MACRO_REFUSED = "An argument of a macro would run as Python"
 SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
+_CAUSE = "Caused by: "
 _STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
 
 
@@ -109,7 +110,7 @@ def sentence(error: BaseException) -> str:
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
     # last cause, which says what really went wrong.
     end = next((number for number, line in enumerate(lines) if _STACK.match(line)), len(lines))
-    causes = [line for line in lines[end:] if line.startswith("Caused by: ")]
+    causes = [line for line in lines[end:] if line.startswith(_CAUSE)]
     shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
     return "\n".join(shown) or type(error).__name__
 
@@ -117,6 +118,13 @@ def sentence(error: BaseException) -> str:
 def headline(error: BaseException) -> str:
     """The first line of `sentence`: what stands before the plan or the causes that Spark adds."""
     return sentence(error).splitlines()[0]
+
+
+def headline_with_cause(error: BaseException) -> str:
+    """`headline`, and the last of the causes that Java adds, where it says more."""
+    first, *others = sentence(error).splitlines()
+    cause = others[-1].removeprefix(_CAUSE) if others and others[-1].startswith(_CAUSE) else ""
+    return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
 
 
 def _word(token: re.Match[str]) -> str:

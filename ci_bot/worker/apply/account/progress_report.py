@@ -32,6 +32,8 @@ from ci_bot.worker.words.problems import cancelled
 # A document of a thousand models takes milliseconds to write, and batches may be many: of the time
 # of an apply this share goes into it at most.
 _KEEP_SHARE = 0.05
+# Ends at which a batch may have been in the middle of its work.
+_CUT_OFF = frozenset({"cancelled", "stop_requested", "lease_lost", "worker_ended"})
 
 
 class RunReport:
@@ -69,6 +71,7 @@ class RunReport:
         self.difference: PlanDifference | None = None
         self.estimate: Cost | None = None
         self.promoted = False
+        self.lost_views: list[str] = []
         self.views: list[View] = []
         self.evidence = Evidence()
         self.cost: ActualCost | None = None
@@ -159,8 +162,9 @@ class RunReport:
 
     def applied(self) -> ApplyDocument:
         """The document of an apply that came to its end."""
-        only_looked = not self._attempts
-        return self.document("applied", reason_code="evidence_collected" if only_looked else None)
+        if not self._attempts:
+            return self.document("applied", reason_code="evidence_collected")
+        return self.document("applied", reason_code="views_made_again" if self.lost_views else None)
 
     def refused(self, failure: Failure, **parts: Any) -> ApplyDocument:
         """The document of an apply that ended before its first write."""
@@ -173,13 +177,17 @@ class RunReport:
             then: See `Step.left`.
         """
         stopped = failure.reason_code in ("cancelled", "stop_requested")
+        # Of a batch that was cut off nobody knows how far it got; one that failed is not there.
+        nothing = not self.has_built and failure.reason_code not in _CUT_OFF
         if self.has_built and not stopped:
             failure = failure.model_copy(update={"exit_code": EXIT_INCOMPLETE})
         return self.document(
             "cancelled" if stopped else "failed",
             reason_code=failure.reason_code,
             failure=failure,
-            partial=[self._step.left(self._ask.environment, then)] if self._step else [],
+            partial=[self._step.left(self._ask.environment, then, nothing=nothing)]
+            if self._step
+            else [],
         )
 
     def ended_without_a_word(self) -> ApplyDocument:

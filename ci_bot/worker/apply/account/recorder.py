@@ -23,7 +23,13 @@ AuditStatus = Literal["passed", "failed", "skipped"]
 
 @dataclass
 class ModelRecord:
-    """The batches of one model, as they finish."""
+    """The batches of one model, as they finish.
+
+    Attributes:
+        done: Batches that SQLMesh has recorded.
+        filled: Their intervals.
+        written: Whether its table was written, also by a batch whose audits then failed.
+    """
 
     table: str
     batches: int
@@ -31,6 +37,7 @@ class ModelRecord:
     action: BackfillAction | None = None
     done: int = 0
     filled: int = 0
+    written: bool = False
     seconds: float = 0.0
     audits: dict[str, ModelAudit] = field(default_factory=dict)
     questions: dict[str, AuditQuestion] = field(default_factory=dict)
@@ -91,6 +98,9 @@ class Recorder(NoopConsole):
         *args: Any,
         **kwargs: Any,
     ) -> None:
+        # SQLMesh calls this for a batch that raised, too, which then has no duration.
+        if duration_ms is None:
+            return
         name = self._names.of(snapshot.name)
         with self._lock:
             self._done += not snapshot.is_view
@@ -101,11 +111,17 @@ class Recorder(NoopConsole):
                 record.filled += (
                     describe.count_intervals(snapshot, [interval]) if snapshot.is_incremental else 1
                 )
-                record.seconds += (duration_ms or 0) / 1000
+                record.seconds += duration_ms / 1000
                 part = f" {record.done}/{record.batches}" if record.batches > 1 else ""
             done, total = self._done, self._total
-        if duration_ms is not None:
-            self._progress(f"{name}{part} in {duration_ms / 1000:.1f}s", done, total)
+        self._progress(f"{name}{part} in {duration_ms / 1000:.1f}s", done, total)
+
+    def on_table_written(self, snapshot: Snapshot) -> None:
+        """A batch is in its table; its audits come next, and may stop it before it is recorded."""
+        with self._lock:
+            record = self.models.get(self._names.of(snapshot.name))
+            if record is not None and not self._audits_only:
+                record.written = True
 
     def log_failed_models(self, errors: Sequence[BaseException]) -> None:
         self.failures.extend(errors)
@@ -164,7 +180,7 @@ class Recorder(NoopConsole):
                 {
                     name: (record.filled, record.done)
                     for name, record in self.models.items()
-                    if record.done or record.audits
+                    if record.done or record.written or record.audits
                 },
                 {},
             )
@@ -173,7 +189,9 @@ class Recorder(NoopConsole):
     def has_built(self) -> bool:
         """Whether an attempt has filled a table, or begun to make the environment's views."""
         with self._lock:
-            return self._views_begun or any(record.done for record in self.models.values())
+            return self._views_begun or any(
+                record.done or record.written for record in self.models.values()
+            )
 
     def _shown(
         self, counts: Mapping[str, tuple[int, int]], rows: Mapping[str, int]
