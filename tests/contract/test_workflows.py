@@ -243,7 +243,8 @@ def test_commands__no_checkout_no_secrets_and_no_job_for_other_comments() -> Non
     assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
     (job,) = jobs(workflow)
     assert "github.event.issue.pull_request" in job["if"]
-    assert "startsWith(github.event.comment.body, '/sqlmesh')" in job["if"]
+    for blanks in ("", " ", "  ", "   "):
+        assert f"startsWith(github.event.comment.body, '{blanks}/sqlmesh')" in job["if"]
     assert uses(workflow, "actions/checkout") == []
     assert "secrets." not in str(job)
     assert len(job["steps"]) == 1
