@@ -50,27 +50,35 @@ def review(
     """Reviews a pull request; returns the exit code.
 
     Raises:
-        BadInput: somebody has started it by hand, and there is no token to ask whose code it is.
+        BadInput: the event does not vouch for what is checked out, and there is no token to ask.
         Refused: it is not this repository's, or not what is checked out.
     """
     pull = None
-    if activity.dispatched and activity.number is not None:
+    if activity.number is not None and (activity.dispatched or activity.retargeted):
         pull = needed(github).get_pull(activity.number, settle=True)
-        check_dispatched(pull, checked_out(client))
+        if activity.dispatched:
+            check_dispatched(pull, checked_out(client))
+        else:
+            check_retargeted(pull, activity.head_sha, client)
     commits = commits_of(activity, pull, client)
     if commits.head_branch is None:
         commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
-    announce(commits.head, publisher)
+    new_base = commits.base_branch if activity.retargeted else None
+    announce(commits.head, publisher, new_base=new_base)
     report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
     return publish(report, activity, settings, publisher)
 
 
-def announce(head: str | None, publisher: Publisher) -> None:
-    """Says in the comment that this commit is being planned, above the review that stands there."""
+def announce(head: str | None, publisher: Publisher, *, new_base: str | None = None) -> None:
+    """Says in the comment that this commit is being planned, above the review that stands there.
+
+    Args:
+        new_base: The base branch, where the review that stands there was made with another one.
+    """
     before = publisher.look()
     if publisher.sticky is None:
         return
-    publisher.template = replace(publisher.template, new_head=head)
+    publisher.template = replace(publisher.template, new_head=head, new_base=new_base)
     earlier = publisher.earlier_review()
     publisher.try_post(
         "planning",
@@ -118,6 +126,23 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
             hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
             reason_code="wrong_checkout",
         )
+
+
+def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) -> None:
+    """After another base branch was given, GitHub may start a run on the former merge commit.
+
+    Raises:
+        Refused: the workspace does not hold the merge commit of now.
+    """
+    if client.git.head() == pull.merge_sha and head in checked_out(client):
+        return
+    raise Refused(
+        f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
+        "hold its merge commit with that branch.",
+        hint="Run this job again, with `ref: refs/pull/<number>/merge` at the checkout as in the "
+        "example; or push.",
+        reason_code="wrong_checkout",
+    )
 
 
 def checked_out(client: WorkerClient) -> tuple[str, ...]:
@@ -212,6 +237,7 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
         conditions=gate(report, untrusted=activity.untrusted),
         fork=activity.untrusted is not None,
         new_head=None,
+        new_base=None,
     )
     last_good = publisher.earlier_review() if report.failure is not None else None
 
