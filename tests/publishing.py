@@ -150,12 +150,13 @@ def publisher_of(
     machine = machine or machine_at(NOON)
     template = template or make_context(marker=None)
     number = github.pull.number
+    commands = Commands(machine.out, token=machine.token)
     return Publisher(
         settings=settings or Settings(inputs=Inputs(), runner=RUNNER),
         machine=machine,
-        commands=Commands(machine.out, token=machine.token),
-        outputs=Outputs(None, delimiter=machine.token),
-        summary=StepSummary(None),
+        commands=commands,
+        outputs=Outputs(None, delimiter=machine.token, warn=commands.warning),
+        summary=StepSummary(None, warn=commands.warning),
         redactor=Redactor(),
         number=number,
         github=github,  # it serves what these runs ask for

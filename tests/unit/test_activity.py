@@ -442,9 +442,7 @@ def test_choose__untrusted_review_has_no_secrets_and_no_comment(
 
 @pytest.mark.parametrize("action", ["opened", "synchronize", "labeled", "edited"])
 @pytest.mark.parametrize("retargeted", [False, True])
-def test_choose__target_trigger_is_refused_with_the_safe_one(
-    action: str, retargeted: bool
-) -> None:
+def test_choose__target_trigger_is_refused_with_the_safe_one(action: str, retargeted: bool) -> None:
     with pytest.raises(BadInput, match="pull_request_target") as caught:
         choose(pull(action, name="pull_request_target", retargeted=retargeted), Inputs())
     assert caught.value.hint is not None

@@ -39,7 +39,10 @@ PLAN = "9f3c21aa01bc"
         ("/SQLMesh Plan", Plan()),
         ("/Sqlmesh STATUS", Status()),
         (f"/SQLMESH Apply {PLAN}", ApplyCommand(PLAN)),
-        ('/SQLMesh Accept join-changed mart.A "why"', AcceptCommand("join-changed", "mart.A", "why")),
+        (
+            '/SQLMesh Accept join-changed mart.A "why"',
+            AcceptCommand("join-changed", "mart.A", "why"),
+        ),
         # Four blanks make a block of code, three do not.
         (" /sqlmesh plan", Plan()),
         ("   /sqlmesh plan", Plan()),
