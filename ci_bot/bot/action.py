@@ -309,7 +309,14 @@ def _desk(
         redactor=redactor,
         number=number,
         github=github,
-        sticky=Sticky(github, number=number, key=key, monotonic=machine.monotonic)
+        sticky=Sticky(
+            github,
+            number=number,
+            key=key,
+            monotonic=machine.monotonic,
+            now=machine.timestamp,
+            asked=isinstance(chosen, job.Review) and chosen.dispatched,
+        )
         if github is not None and number is not None and writes
         else None,
         template=template(settings, number, machine),

@@ -67,7 +67,7 @@ def test_retargeted__is_reviewed_against_its_new_base(scene: Scene) -> None:
     assert marker.merge == merge
     assert marker.plan not in (None, plan)
     assert "top_customers" in change.sticky()
-    assert len(change.comments()) <= 2, "one comment, and a note where the decision moved"
+    assert len(change.comments()) == 3, "one comment, and a note for each move of the decision"
 
 
 def test_retargeted__another_title__asks_nothing_of_anybody(scene: Scene) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Condition, Rendered
 from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_planning, render_review
-from ci_bot.bot.decision import FAILURE_RISKS, Limits, review_exit_code
+from ci_bot.bot.decision import FAILURE_RISKS, Limits, is_misleading, review_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.trusted_base import why_no_lighter
@@ -22,7 +23,7 @@ from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.documents.comment import Marker, review_phase
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.errors import BotError, Refused
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
 
 
 def flags_of(inputs: Inputs) -> GivenFlags:
@@ -75,17 +76,17 @@ def announce(head: str | None, publisher: Publisher, *, new_base: str | None = N
     Args:
         new_base: The base branch, where the review that stands there was made with another one.
     """
-    before = publisher.look()
     if publisher.sticky is None:
         return
     publisher.template = replace(publisher.template, new_head=head, new_base=new_base)
-    earlier = publisher.earlier_review()
-    publisher.try_post(
-        "planning",
-        MarkerFacts.of(before),
-        lambda context, budget: render_planning(context, budget, review=earlier),
-        current_head=head,
-    )
+    with publisher.leave_out_if_refused("The comment does not say yet that a plan is being made"):
+        before, earlier = publisher.before(), publisher.earlier_review()
+        publisher.post(
+            "planning",
+            MarkerFacts.of(before),
+            lambda context, budget: render_planning(context, budget, review=earlier),
+            current_head=head,
+        )
 
 
 def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
@@ -231,7 +232,7 @@ def options_of(
 def publish(report: Report, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
-    before = publisher.before()
+    before = publisher.look()
     publisher.template = replace(
         publisher.template,
         conditions=gate(report, untrusted=activity.untrusted),
@@ -258,6 +259,13 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
     )
     _annotate(report, publisher)
     code = review_exit_code(report, settings.inputs.fail_on)
+    result = {
+        "activity": "review",
+        "decision": report.decision,
+        "plan_id": report.plan_id,
+        "changes": len(report.changes),
+        "exit_code": code,
+    }
     posted = publisher.conclude(
         {
             "decision": report.decision,
@@ -265,19 +273,28 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
             "plan-id": report.plan_id or "",
             "blockers": str(sum(risk.severity == "blocker" for risk in report.risks)),
         },
-        {
-            "activity": "review",
-            "decision": report.decision,
-            "plan_id": report.plan_id,
-            "changes": len(report.changes),
-            "exit_code": code,
-        },
+        result,
         lambda: publisher.try_post(phase, facts, render, current_head=report.head_sha),
     )
+    shown = publisher.not_replaced.decision if publisher.not_replaced else None
+    if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
+        return _fail_unshown(result, publisher)
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:
         _tell(publisher, before, report)
     return code
+
+
+def _fail_unshown(result: Mapping[str, Any], publisher: Publisher) -> int:
+    """Fails the check of a review that nobody would see; returns the exit code."""
+    publisher.commands.error(
+        "This check fails because the comment could not be updated and shows a lighter decision "
+        "than this run's. The summary of this run has the report. Run the job again."
+    )
+    publisher.result(
+        {"reason-code": "not_reported"}, {**result, "reported": False, "exit_code": EXIT_FAILED}
+    )
+    return EXIT_FAILED
 
 
 def _annotate(report: Report, publisher: Publisher) -> None:
