@@ -121,7 +121,8 @@ def test_summary__written_in_pieces(tmp_path: Path) -> None:
 
 
 def test_summary__larger_than_the_runner_takes(tmp_path: Path) -> None:
-    file, told = tmp_path / "summary", []
+    file = tmp_path / "summary"
+    told: list[str] = []
     summary = StepSummary(file, warn=told.append)
     summary.write("é" * (SUMMARY_LIMIT // 2 - 1))
     assert file.stat().st_size == SUMMARY_LIMIT - 1
