@@ -102,8 +102,8 @@ def of_this_process() -> Machine:
     return Machine(
         environ=dict(os.environ),
         directory=directory,
-        out=sys.stdout,
-        log=sys.stderr,
+        out=_open_stream(sys.stdout),
+        log=_open_stream(sys.stderr),
         python=sys.executable,
         worker_user=container_user(Path(sys.prefix) / CONTAINER_FILE),
         temporary=Path(tempfile.gettempdir()),
@@ -113,6 +113,11 @@ def of_this_process() -> Machine:
         token=lambda: secrets.token_hex(32),
         jitter=random.random,
     )
+
+
+def _open_stream(stream: TextIO | None) -> TextIO:
+    """The stream; where the process was started without it, one that leads nowhere."""
+    return stream or Path(os.devnull).open("w", encoding="utf-8")
 
 
 def container_user(path: Path) -> ContainerUser | None:

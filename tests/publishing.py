@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -62,11 +63,16 @@ class Memory:
     calls: list[str] = field(default_factory=list)
     dispatched: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     failing: dict[str, BotError] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
         if name in self.failing:
             raise self.failing[name]
+
+    def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
+        self.waits.append(seconds)
+        return nullcontext()
 
     def permission(self, login: str) -> Permission:
         self._call("permission")
@@ -150,16 +156,23 @@ def publisher_of(
     machine = machine or machine_at(NOON)
     template = template or make_context(marker=None)
     number = github.pull.number
+    commands = Commands(machine.out, token=machine.token)
     return Publisher(
         settings=settings or Settings(inputs=Inputs(), runner=RUNNER),
         machine=machine,
-        commands=Commands(machine.out, token=machine.token),
-        outputs=Outputs(None, delimiter=machine.token),
-        summary=StepSummary(None),
+        commands=commands,
+        outputs=Outputs(None, delimiter=machine.token, warn=commands.warning),
+        summary=StepSummary(None, warn=commands.warning),
         redactor=Redactor(),
         number=number,
         github=github,  # it serves what these runs ask for
-        sticky=Sticky(github, number=number, key=template.project, monotonic=machine.monotonic),
+        sticky=Sticky(
+            github,
+            number=number,
+            key=template.project,
+            monotonic=machine.monotonic,
+            now=machine.timestamp,
+        ),
         template=template,
         key=template.project,
     )

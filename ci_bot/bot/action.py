@@ -143,7 +143,7 @@ def _explain(error: BotError | Cancelled, machine: Machine, secrets: tuple[str, 
     text = f"{error.message} {error.hint or ''}".strip()
     commands.error(text, file=error.path, line=error.line)
     path = machine.environ.get("GITHUB_OUTPUT")
-    outputs = Outputs(Path(path) if path else None, delimiter=machine.token)
+    outputs = Outputs(Path(path) if path else None, delimiter=machine.token, warn=commands.warning)
     if isinstance(error, Cancelled) and outputs.holds("result"):
         # Stopped while it told GitHub: what was done is done, and stays in the outputs.
         return error.exit_code
@@ -298,12 +298,25 @@ def _desk(
         settings=settings,
         machine=machine,
         commands=commands,
-        outputs=Outputs(Path(runner.output) if runner.output else None, delimiter=machine.token),
-        summary=StepSummary(Path(runner.step_summary) if runner.step_summary else None),
+        outputs=Outputs(
+            Path(runner.output) if runner.output else None,
+            delimiter=machine.token,
+            warn=commands.warning,
+        ),
+        summary=StepSummary(
+            Path(runner.step_summary) if runner.step_summary else None, warn=commands.warning
+        ),
         redactor=redactor,
         number=number,
         github=github,
-        sticky=Sticky(github, number=number, key=key, monotonic=machine.monotonic)
+        sticky=Sticky(
+            github,
+            number=number,
+            key=key,
+            monotonic=machine.monotonic,
+            now=machine.timestamp,
+            asked=isinstance(chosen, job.Review) and chosen.dispatched,
+        )
         if github is not None and number is not None and writes
         else None,
         template=template(settings, number, machine),

@@ -160,8 +160,8 @@ def test_action__is_used_once_with_known_inputs(path: Path) -> None:
 
 def test_review__runs_on_pull_request_or_by_hand_and_never_on_its_target() -> None:
     workflow = example("review")
-    assert set(workflow["on"]) == {"pull_request", "workflow_dispatch"}
-    actions = ["opened", "synchronize", "reopened", "ready_for_review"]
+    assert set(workflow["on"]) == {"pull_request", "workflow_dispatch", "merge_group"}
+    actions = ["opened", "synchronize", "reopened", "ready_for_review", "edited"]
     assert workflow["on"]["pull_request"] == {"types": actions}
     inputs = workflow["on"]["workflow_dispatch"]["inputs"]
     # commands.yml's run sends this one by name; it must need no other.
@@ -192,20 +192,91 @@ def test_review__has_credentials_of_its_own_and_no_other_workflow_has_a_review()
             assert "WAREHOUSE" not in text
 
 
+_TOKEN = re.compile(r"\s*(&&|\|\||==|!=|!|[(),]|'[^']*'|[\w.-]+)")
+
+
+def evaluate(expression: str, **known: Any) -> Any:
+    """A workflow's expression of `&&`, `||`, `!`, comparisons and `format`, for given contexts.
+
+    As in GitHub's language what is absent is null, and `&&` and `||` give one of their operands.
+    """
+    words = {"&&": " and ", "||": " or ", "!": " not ", "format": "format_"}
+    python = ""
+    for token in _TOKEN.findall(expression):
+        if token in words:
+            python += words[token]
+        elif re.fullmatch(r"[\w-]+(\.[\w-]+)+", token):
+            python += f"at({token!r})"
+        else:
+            python += token
+
+    def at(path: str) -> Any:
+        value: Any = known
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    return eval(  # noqa: S307 - text of our own workflows
+        python, {"at": at, "format_": lambda text, *given: text.format(*given), "true": True}
+    )
+
+
+def fill(text: str, **known: Any) -> str:
+    """A text of a workflow with its expressions replaced by their values."""
+    return re.sub(r"\$\{\{(.+?)\}\}", lambda hit: str(evaluate(hit[1], **known) or ""), text)
+
+
+def started(**event: Any) -> dict[str, Any]:
+    """The contexts of a run of review.yml: pull request 7, run 99."""
+    inputs = event.pop("inputs", {})
+    return {"github": {"event": event, "run_id": 99}, "inputs": inputs}
+
+
+PULL = {"number": 7}
+RETARGETED = {"base": {"ref": {"from": "main"}, "sha": {"from": "b" * 40}}}
+PUSHED = started(action="synchronize", pull_request=PULL)
+ANOTHER_BASE = started(action="edited", pull_request=PULL, changes=RETARGETED)
+ANOTHER_TITLE = started(action="edited", pull_request=PULL, changes={"title": {"from": "x"}})
+BY_HAND = started(inputs={"pr-number": "7"})
+QUEUE = "refs/heads/gh-readonly-queue/main/pr-7-"
+QUEUED = started(action="checks_requested", merge_group={"head_ref": f"{QUEUE}{'b' * 40}"})
+
+
 def test_review__a_newer_run_for_the_pull_request_replaces_the_one_before_it() -> None:
-    assert example("review")["concurrency"] == {
-        "group": "sqlmesh-review-pr-${{ github.event.pull_request.number || inputs.pr-number }}",
-        "cancel-in-progress": True,
-    }
+    concurrency = example("review")["concurrency"]
+    assert concurrency["cancel-in-progress"] is True
+    groups = {fill(concurrency["group"], **run) for run in (PUSHED, ANOTHER_BASE, BY_HAND)}
+    assert groups == {"sqlmesh-review-pr-7"}
+
+
+def test_review__entries_of_a_merge_queue_do_not_stop_each_other() -> None:
+    group = example("review")["concurrency"]["group"]
+    other = started(action="checks_requested", merge_group={"head_ref": f"{QUEUE}{'c' * 40}"})
+    assert len({fill(group, **run) for run in (QUEUED, other, PUSHED)}) == 3
+    assert fill(group, **QUEUED).endswith(f"{QUEUE}{'b' * 40}")
+
+
+def test_review__an_edit_of_the_title_starts_nothing_and_leaves_the_check_alone() -> None:
+    """A job that is left out counts as a check that has passed, so it must not have that name."""
+    workflow = example("review")
+    (job,) = jobs(workflow)
+    group = workflow["concurrency"]["group"]
+    for run in (PUSHED, ANOTHER_BASE, BY_HAND, QUEUED):
+        assert evaluate(job["if"], **run)
+        assert fill(job["name"], **run) == "Review the plan"
+    assert not evaluate(job["if"], **ANOTHER_TITLE)
+    assert fill(job["name"], **ANOTHER_TITLE) == "Edit of the title or text"
+    assert fill(group, **ANOTHER_TITLE) not in (fill(group, **PUSHED), fill(group, **BY_HAND))
 
 
 def test_review__fetches_the_merge_commit_and_its_base() -> None:
     (checkout,) = uses(example("review"), "actions/checkout")
     assert checkout["with"]["fetch-depth"] == 2
-    # Nothing on pull_request, where the default is the merge commit that the run is about.
-    assert checkout["with"]["ref"] == (
-        "${{ inputs.pr-number && format('refs/pull/{0}/merge', inputs.pr-number) || '' }}"
-    )
+    # Nothing on pull_request, where the default is the merge commit that the run is about; but with
+    # another base branch that can be the one with the former branch.
+    ref = checkout["with"]["ref"]
+    assert (fill(ref, **PUSHED), fill(ref, **QUEUED)) == ("", "")
+    assert {fill(ref, **run) for run in (BY_HAND, ANOTHER_BASE)} == {"refs/pull/7/merge"}
 
 
 def test_apply_and_cleanup__wait_for_each_other_and_are_never_cancelled() -> None:
@@ -243,7 +314,8 @@ def test_commands__no_checkout_no_secrets_and_no_job_for_other_comments() -> Non
     assert workflow["on"] == {"issue_comment": {"types": ["created"]}}
     (job,) = jobs(workflow)
     assert "github.event.issue.pull_request" in job["if"]
-    assert "startsWith(github.event.comment.body, '/sqlmesh')" in job["if"]
+    for blanks in ("", " ", "  ", "   "):
+        assert f"startsWith(github.event.comment.body, '{blanks}/sqlmesh')" in job["if"]
     assert uses(workflow, "actions/checkout") == []
     assert "secrets." not in str(job)
     assert len(job["steps"]) == 1
@@ -284,6 +356,7 @@ def test_fork_comment__sees_the_report_only_as_data() -> None:
     assert len(job["steps"]) == 1
     assert "secrets." not in str(job)
     assert "head_repository.full_name != github.repository" in job["if"]
+    assert "conclusion != 'skipped'" in job["if"]
 
 
 def test_deploy__writes_prod_with_sqlmesh_alone_behind_an_environment_of_its_own() -> None:
@@ -308,6 +381,9 @@ def test_deploy__reads_the_report_that_the_review_keeps() -> None:
     (upload,) = uses(example("review"), "actions/upload-artifact")
     assert f"--name {upload['with']['name']} " in fetch
     assert "--workflow review.yml" in fetch
+    # The newest run may be one that was left out, for an edit of the title, or cancelled.
+    assert "--limit 1 " not in fetch
+    assert '.conclusion == "success" or .conclusion == "failure"' in fetch
 
 
 def test_reports__are_kept_under_one_name_also_after_a_no_go() -> None:

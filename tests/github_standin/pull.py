@@ -57,6 +57,10 @@ class Pull:
         """GitHub is still computing whether it can be merged for this many reads."""
         self.facts.computing_reads = reads
 
+    def retarget(self, base: str) -> None:
+        """Give it another base branch; the head stays."""
+        self._emulator.do("PATCH", self._path, self._repo.owner, {"base": base})
+
     def set_draft(self, draft: bool) -> None:
         """Make it a draft, or ready for review."""
         self._emulator.do("PATCH", self._path, self._repo.owner, {"draft": draft})

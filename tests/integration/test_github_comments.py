@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.github.http.retry import PATIENT, RateLimits
+from ci_bot.bot.github.http.retry import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.http.transport import Unclear
 from ci_bot.bot.github.sticky import FRESH_SECONDS, Sticky
 from ci_bot.errors import GitHubUnavailable, Refused
@@ -33,6 +33,8 @@ from tests.integration.github_client_parts import (
     named,
     scripted_github,
 )
+
+TODAY = "2026-08-22T12:00:00Z"
 
 
 @pytest.fixture
@@ -164,7 +166,9 @@ def test_add_reaction__is_sent_again_because_twice_is_once(
 def review(server: ScriptedServer, clock: Clock, *, run_id: int = 100, note: bool = False) -> None:
     """The requests of one review: look, say that it is planned, plan, say what came out."""
     github = client(server, clock)
-    sticky = Sticky(github, number=7, key="analytics", monotonic=lambda: clock.passed)
+    sticky = Sticky(
+        github, number=7, key="analytics", monotonic=lambda: clock.passed, now=lambda: TODAY
+    )
     sticky.find()
     sticky.publish(body("planning", phase="planning", run_id=run_id))
     clock.passed += FRESH_SECONDS + 60
@@ -229,7 +233,11 @@ def test_sticky__post_in_doubt_is_recognised_by_its_author_too(
     server.github.add_comment(REPO, 7, body("planned"), "mallory")
     server.script.on("POST", LIST, server_error(502, store_first=True))
     sticky = Sticky(
-        client(server, clock), number=7, key="analytics", monotonic=lambda: clock.passed
+        client(server, clock),
+        number=7,
+        key="analytics",
+        monotonic=lambda: clock.passed,
+        now=lambda: TODAY,
     )
     assert sticky.publish(body("planned")).comment.author == ME
 
@@ -241,3 +249,55 @@ def test_sticky__read_only_token_of_a_fork_is_refused_with_the_permission(
     with pytest.raises(Refused) as caught:
         review(server, clock)
     assert caught.value.reason_code == "missing_permission"
+
+
+@pytest.mark.parametrize("refused", [forbidden(), Reply(status=404, json={"message": "x"})])
+def test_sticky__of_an_app_where_graphql_is_closed__stays_one_comment(
+    server: ScriptedServer, clock: Clock, refused: Reply
+) -> None:
+    """Nobody says who the token is until it has written something; then its older comment is known."""
+    server.github.login = "review-app[bot]"
+    server.script.on("POST", "/graphql", refused, forever=True)
+    for run_id in (100, 101, 102):
+        review(server, clock, run_id=run_id)
+    (only,) = server.github.comments(REPO, 7)
+    assert (only["user"]["login"], only["body"]) == (
+        "review-app[bot]",
+        body("planned", run_id=102),
+    )
+
+
+@pytest.mark.parametrize("limit", [secondary_limit(None), secondary_limit(60), secondary_limit(6)])
+def test_limit_waits__what_can_be_left_out_waits_for_no_rate_limit(
+    server: ScriptedServer, clock: Clock, limit: Reply
+) -> None:
+    github = client(server, clock)
+    path = f"{ROOT}/issues/comments/99"
+    server.script.on("PATCH", path, limit)
+    with pytest.raises(GitHubUnavailable), github.limit_waits(5.0):
+        github.update_comment(99, "planning")
+    assert [seconds for seconds in clock.slept if seconds > 1] == []
+    # Outside it is as patient as before.
+    number = server.github.add_comment(REPO, 7, "old")
+    server.script.on("PATCH", f"{ROOT}/issues/comments/{number}", limit)
+    github.update_comment(number, "planned")
+    assert max(clock.slept) >= 6
+    assert server.github.comments(REPO, 7)[0]["body"] == "planned"
+
+
+def test_limit_waits__a_short_wait_is_waited_for(server: ScriptedServer, clock: Clock) -> None:
+    number = server.github.add_comment(REPO, 7, "old")
+    server.script.on("PATCH", f"{ROOT}/issues/comments/{number}", secondary_limit(2))
+    github = client(server, clock)
+    with github.limit_waits(5.0):
+        github.update_comment(number, "planning")
+    assert server.github.comments(REPO, 7)[0]["body"] == "planning"
+
+
+def test_limit_waits__a_hurry_that_begins_inside_goes_on(
+    server: ScriptedServer, clock: Clock
+) -> None:
+    github = client(server, clock)
+    with github.limit_waits(5.0):
+        github.hurry()
+    assert github._rest.transport.limits is HURRIED

@@ -150,6 +150,13 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
     ("reopened", pull("reopened"), Inputs(), SAME),
     ("ready", pull("ready_for_review"), Inputs(), SAME),
     ("draft", pull("opened", draft=True), Inputs(), SAME),
+    # Its merge commit is not taken from the event, which may still name that of the former base.
+    (
+        "another base branch",
+        pull("edited", base_ref="release", retargeted=True),
+        Inputs(),
+        replace(SAME, merge_sha=None, base_ref="release", retargeted=True),
+    ),
     ("mode review", pull("opened"), Inputs(mode="review"), SAME),
     ("closed", pull("closed"), Inputs(), CLOSED),
     ("closed, mode cleanup", pull("closed"), Inputs(mode="cleanup"), CLOSED),
@@ -348,6 +355,14 @@ def test_choose__matrix(event: Event, asked: Inputs, expected: Activity) -> None
 
 
 SKIPS: list[tuple[str, Event, Inputs, str]] = [
+    ("another title", pull("edited"), Inputs(), "title or the text"),
+    ("another title, mode review", pull("edited"), Inputs(mode="review"), "base branch was not"),
+    (
+        "another base, mode cleanup",
+        pull("edited", retargeted=True),
+        Inputs(mode="cleanup"),
+        "serves closed ones",
+    ),
     ("mode cleanup, open", pull("opened"), Inputs(mode="cleanup"), "serves closed ones"),
     ("mode review, closed", pull("closed"), Inputs(mode="review"), "does not clean up"),
     ("mode apply, closed", pull("closed"), Inputs(mode="apply"), "does not clean up"),
@@ -425,10 +440,11 @@ def test_choose__untrusted_review_has_no_secrets_and_no_comment(
     assert not activity.comment
 
 
-@pytest.mark.parametrize("action", ["opened", "synchronize", "labeled"])
-def test_choose__target_trigger_is_refused_with_the_safe_one(action: str) -> None:
+@pytest.mark.parametrize("action", ["opened", "synchronize", "labeled", "edited"])
+@pytest.mark.parametrize("retargeted", [False, True])
+def test_choose__target_trigger_is_refused_with_the_safe_one(action: str, retargeted: bool) -> None:
     with pytest.raises(BadInput, match="pull_request_target") as caught:
-        choose(pull(action, name="pull_request_target"), Inputs())
+        choose(pull(action, name="pull_request_target", retargeted=retargeted), Inputs())
     assert caught.value.hint is not None
     assert "`on: pull_request`" in caught.value.hint
     assert caught.value.exit_code == 2

@@ -33,7 +33,11 @@ def published(
     github = Memory()
     settings = Settings(inputs=Inputs(), runner=replace(RUNNER, workspace=str(tmp_path)))
     publisher = publisher_of(github, settings=settings, template=make_context(marker=None))
-    publisher.outputs = Outputs(tmp_path / "outputs", delimiter=publisher.machine.token)
+    publisher.outputs = Outputs(
+        tmp_path / "outputs",
+        delimiter=publisher.machine.token,
+        warn=publisher.commands.warning,
+    )
     marker = make_marker(phase="planned", decision=own.decision if own else None)
     assert isinstance(marker, Marker)
     if own:

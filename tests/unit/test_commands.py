@@ -35,6 +35,17 @@ PLAN = "9f3c21aa01bc"
         ("/sqlmesh plan\r\nplease, the base has moved", Plan()),
         ("/sqlmesh  plan \t ", Plan()),
         ("/sqlmesh\tplan", Plan()),
+        # As phones begin a sentence, and as GitHub's own `startsWith` takes it.
+        ("/SQLMesh Plan", Plan()),
+        ("/Sqlmesh STATUS", Status()),
+        (f"/SQLMESH Apply {PLAN}", ApplyCommand(PLAN)),
+        (
+            '/SQLMesh Accept join-changed mart.A "why"',
+            AcceptCommand("join-changed", "mart.A", "why"),
+        ),
+        # Four blanks make a block of code, three do not.
+        (" /sqlmesh plan", Plan()),
+        ("   /sqlmesh plan", Plan()),
         ("/sqlmesh cleanup", CleanupCommand()),
         ("/sqlmesh status\n", Status()),
         ("/sqlmesh help", Help()),
@@ -78,16 +89,22 @@ def test_parse_command__takes(body: str, command: CommandLine) -> None:
     [
         "",
         "\n/sqlmesh plan",
-        " /sqlmesh plan",
+        "    /sqlmesh plan",
+        "\t/sqlmesh plan",
+        " \t/sqlmesh plan",
+        "\u00a0/sqlmesh plan",
+        " > /sqlmesh plan",
+        " `/sqlmesh plan`",
         "> /sqlmesh plan",
         "`/sqlmesh plan`",
         "please /sqlmesh plan",
         "/sqlmeshplan",
         "/sqlmesh-plan",
-        "/SQLMesh plan",
-        "/sqlmesh\u00a0plan",
-        "/sqlmesh\u2028plan",
-        "/sqlmesh\x0bplan",
+        "/SQLMeshPlan",
+        "/\u017fqlmesh plan",
+        "/sqlme\u017fh plan",
+        "\uff0fsqlmesh plan",
+        "/\u0455qlmesh plan",
         "\ufeff/sqlmesh plan",
         "/deploy",
         "<!-- sqlmesh-plan-review {} -->\n/sqlmesh plan",
@@ -101,7 +118,10 @@ def test_parse_command__is_no_command(body: str) -> None:
     ("line", "problem"),
     [
         ("destroy", "This verb is not known."),
-        ("Plan", "This verb is not known."),
+        ("\u017ftatus", "This verb is not known."),
+        ("pl\u0430n", "This verb is not known."),
+        (f"apply\u00a0{PLAN}", "not an ordinary one"),
+        (f"apply {PLAN} --Probe", "knows two options"),
         ("plan now", "`/sqlmesh plan` takes no arguments."),
         ("cleanup pr_8", "`/sqlmesh cleanup` takes no arguments."),
         ("status --all", "`/sqlmesh status` takes no arguments."),
@@ -140,6 +160,13 @@ def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: 
     assert isinstance(command, Help)
     assert command.problem is not None
     assert problem in command.problem
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2007", "\u2028", "\u200b", "\ufeff", "\x0b"])
+def test_parse_command__a_blank_of_another_kind_is_answered(blank: str) -> None:
+    command = parse_command(f"{PREFIX}{blank}plan")
+    assert isinstance(command, Help)
+    assert "not an ordinary one" in (command.problem or "")
 
 
 def test_parse_command__every_usage_line_is_a_command() -> None:
@@ -188,7 +215,11 @@ LINES = st.lists(WORDS | st.text(max_size=8), max_size=8).map(" ".join)
 def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
     command = parse_command(body)
     first = re.split("[\r\n]", body)[0]
-    assert (command is not None) == bool(re.match(rf"{PREFIX}([ \t]|\Z)", first))
+    begins = re.match(rf" {{0,3}}{PREFIX}", first, re.IGNORECASE | re.ASCII)
+    next_letter = first[begins.end() : begins.end() + 1] if begins else ""
+    assert (command is not None) == bool(
+        begins and (next_letter in ("", " ", "\t") or not next_letter.isprintable())
+    )
     match command:
         case ApplyCommand(plan_id, override):
             assert re.fullmatch(r"[0-9a-f]{8,64}", plan_id)

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, get_args
 
 import cmarkgfm
@@ -28,10 +29,12 @@ from ci_bot.bot.github.sticky import FRESH_SECONDS, Sticky
 from ci_bot.bot.github.sticky_rules import Found, Verdict, candidates, choose, decide
 from ci_bot.contracts.documents.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.contracts.documents.plan import Window
+from ci_bot.errors import GitHubUnavailable
 
 ME = "github-actions[bot]"
 KEY = "analytics/spark_prod"
 HEAD, NEXT_HEAD = "a" * 40, "b" * 40
+NOW = "2026-08-22T12:00:00Z"
 
 
 def marker(**changes: Any) -> Marker:
@@ -246,13 +249,22 @@ def test_choose__of_several_keeps_the_oldest() -> None:
 
 
 def verdict(
-    old: dict[str, Any], new: dict[str, Any], *, current_head: str | None = None
+    old: dict[str, Any],
+    new: dict[str, Any],
+    *,
+    current_head: str | None = None,
+    written: str | None = None,
+    now: str = NOW,
+    asked: bool = False,
 ) -> Verdict:
+    """`written`: GitHub's time of the comment that is there; else what its marker says."""
     text = body(**new)
     decoded = decode(text)
     assert decoded is not None
-    there = Found(comment=comment(1, body(**old)), marker=marker(**old))
-    return decide(there, decoded, text, current_head=current_head)
+    known = marker(**old)
+    held = comment(1, body(**old), updated_at=written or known.valid_at)
+    there = Found(comment=held, marker=known)
+    return decide(there, decoded, text, now=now, current_head=current_head, asked=asked)
 
 
 WRITE = Verdict(True, "new")
@@ -347,11 +359,46 @@ def test_decide__facts_of_the_current_head_stay() -> None:
     assert verdict(old, {**new, "phase": "closed"}, current_head=NEXT_HEAD) == WRITE
 
 
+AHEAD = "2099-01-01T00:00:00Z"
+APPLIED = {"run_id": 90, "phase": "applied"}
+
+
+def test_decide__no_fact_is_later_than_github_says_that_it_was_written() -> None:
+    """The clock of an apply's runner is ahead, or somebody has edited the record."""
+    for valid_at in (LATE, AHEAD):
+        old = {**APPLIED, "valid_at": valid_at}
+        review = {"run_id": 101, "valid_at": "2026-08-22T10:30:00Z"}
+        assert verdict(old, review, written=EARLY) == WRITE
+        # The neighbour: the apply has really ended after the facts of a review that was slow.
+        slow = {"run_id": 101, "valid_at": "2026-08-22T09:59:59Z"}
+        assert verdict(old, slow, written=EARLY) == Verdict(False, "newer_facts")
+
+
+def test_decide__where_our_own_clock_is_behind__the_run_ids_decide() -> None:
+    old = {**APPLIED, "valid_at": LATE}
+    behind = "2026-08-22T10:00:10Z"
+    assert verdict(old, {"run_id": 101, "valid_at": behind}, now=behind) == WRITE
+    older = {"run_id": 89, "valid_at": behind}
+    assert verdict(old, older, now=behind) == Verdict(False, "newer_facts")
+
+
+def test_decide__what_a_person_asks_for_is_shown() -> None:
+    """A run id or a time that was edited to stay for ever ends with `/sqlmesh plan`."""
+    for old in ({"run_id": 10**9}, {"run_id": 10**9, "attempt": 99}, {**APPLIED, "run_id": 10**9}):
+        new = {"run_id": 101, "valid_at": EARLY}
+        stuck = {**old, "valid_at": LATE}
+        assert not verdict(stuck, new).write
+        assert verdict(stuck, new, asked=True) == WRITE
+    # It is about the head of now, so it yields to facts about another one that is current.
+    other = verdict({"head": NEXT_HEAD}, {"run_id": 101}, current_head=NEXT_HEAD, asked=True)
+    assert other == Verdict(False, "newer_head")
+
+
 def test_decide__unchanged_body_is_not_sent() -> None:
     assert verdict({}, {}) == Verdict(False, "unchanged")
     there = Found(comment=comment(1, body("a\nb").replace("\n", "\r\n") + "\r\n"), marker=marker())
-    assert decide(there, marker(), body("a\nb")) == Verdict(False, "unchanged")
-    assert decide(there, marker(), body("a\nc")) == WRITE
+    assert decide(there, marker(), body("a\nb"), now=NOW) == Verdict(False, "unchanged")
+    assert decide(there, marker(), body("a\nc"), now=NOW) == WRITE
 
 
 class MemoryGitHub:
@@ -361,6 +408,7 @@ class MemoryGitHub:
         self.me = me
         self.held: dict[int, Comment] = {}
         self.asked: list[str] = []
+        self.refuse_login = False
         self._login: str | None = None
         self._numbers = itertools.count(1)
 
@@ -371,6 +419,9 @@ class MemoryGitHub:
 
     def bodies(self) -> list[str]:
         return [each.body for each in self.held.values() if each.author == self.me]
+
+    def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
+        raise NotImplementedError
 
     def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[Comment]:
         everything = list(self.held.values())
@@ -400,6 +451,8 @@ class MemoryGitHub:
         self.held.pop(comment_id, None)
 
     def my_login(self) -> str:
+        if self.refuse_login:
+            raise GitHubUnavailable("GitHub is down.")
         if self._login is None:
             self.asked.append("who")
             self._login = self.me
@@ -446,8 +499,8 @@ class Clock:
         self.seconds += seconds
 
 
-def sticky(github: GitHub, clock: Clock) -> Sticky:
-    return Sticky(github, number=7, key=KEY, monotonic=clock)
+def sticky(github: GitHub, clock: Clock, *, asked: bool = False) -> Sticky:
+    return Sticky(github, number=7, key=KEY, monotonic=clock, now=lambda: NOW, asked=asked)
 
 
 def test_publish__first_review_creates_one_comment_and_edits_it() -> None:
@@ -609,6 +662,66 @@ def test_publish__body_that_could_not_be_found_again_is_a_mistake(text: str) -> 
     with pytest.raises(ValueError, match="must be the marker"):
         sticky(github, Clock()).publish(text)
     assert github.asked == []
+
+
+def test_publish__what_was_asked_for_ends_a_comment_that_would_stay_for_ever() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    github.add(body("Go FORGED", run_id=10**9))
+    event = sticky(github, clock)
+    assert event.publish(body("planned")).action == "superseded"
+    asked = sticky(github, clock, asked=True)
+    asked.find()
+    clock.later()
+    assert asked.publish(body("planning", phase="planning", run_id=102)).action == "updated"
+    clock.later()
+    assert asked.publish(body("planned", run_id=102)).action == "updated"
+
+
+def test_publish__what_was_asked_for_yields_to_a_younger_run_that_wrote_meanwhile() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    number = github.add(body("old", run_id=90))
+    asked = sticky(github, clock, asked=True)
+    asked.find()
+    github.held[number] = comment(number, body("younger", run_id=103, head=NEXT_HEAD))
+    clock.later()
+    assert asked.publish(body("planned", run_id=102)).action == "superseded"
+
+
+def test_find__that_did_not_come_to_its_end__looks_again() -> None:
+    """Else a second comment would be written where GitHub did not say who we are."""
+    github, clock = MemoryGitHub(), Clock()
+    github.add(body("old", run_id=90))
+    github.refuse_login = True
+    run = sticky(github, clock)
+    with pytest.raises(GitHubUnavailable):
+        run.find()
+    github.refuse_login = False
+    assert run.publish(body("new")).action == "updated"
+
+
+def test_others__are_comments_with_our_mark_by_somebody_else() -> None:
+    github, clock = MemoryGitHub(), Clock()
+    other = github.add(body("Go, of the token before", run_id=90), "octo-bot")
+    github.add(body("another project", key="other"), "octo-bot")
+    github.add("no mark", "octo-bot")
+    run = sticky(github, clock)
+    assert run.find() is None
+    assert run.publish(body("new")).action == "created"
+    assert [each.id for each in run.others] == [other]
+    clock.later()
+    run.publish(body("newer", phase="no_changes"))
+    assert [each.id for each in run.others] == [other], "the end of the list was read alone"
+    assert github.held[other].body.endswith("the token before"), "what is not ours stays"
+
+
+def test_publish__who_we_are_is_known_by_what_we_wrote() -> None:
+    """GitHub does not say whose the token is, and what is assumed instead is wrong."""
+    github, clock = MemoryGitHub("review-app[bot]"), Clock()
+    kept = github.add(body("old", run_id=90), "review-app[bot]")
+    github._login = ME
+    published = sticky(github, clock).publish(body("new"))
+    assert (published.action, published.comment.id) == ("updated", kept)
+    assert github.bodies() == [body("new")]
 
 
 def test_note__with_a_marker_is_a_mistake() -> None:

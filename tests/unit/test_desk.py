@@ -75,7 +75,7 @@ def test_failure__of_the_bot_itself_loses_its_secrets() -> None:
 
 def test_outputs__know_what_they_hold(tmp_path: Path) -> None:
     path = tmp_path / "output"
-    outputs = Outputs(path, delimiter=lambda: "0" * 64)
+    outputs = Outputs(path, delimiter=lambda: "0" * 64, warn=pytest.fail)
     assert not outputs.holds("result")
 
     outputs.set("other", "x\nresult<<no\n")
@@ -83,4 +83,4 @@ def test_outputs__know_what_they_hold(tmp_path: Path) -> None:
 
     outputs.set("result", "{}")
     assert outputs.holds("result")
-    assert not Outputs(None, delimiter=lambda: "0" * 64).holds("result")
+    assert not Outputs(None, delimiter=lambda: "0" * 64, warn=pytest.fail).holds("result")

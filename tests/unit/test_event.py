@@ -179,6 +179,34 @@ def test_pull_request__of_a_deleted_account_has_the_ghost_as_author() -> None:
     assert event.author == "ghost"
 
 
+BASE_CHANGED = {"base": {"ref": {"from": "main"}, "sha": {"from": "d" * 40}}}
+
+
+@pytest.mark.parametrize(
+    ("action", "changes", "retargeted"),
+    [
+        ("edited", BASE_CHANGED, True),
+        ("edited", {**BASE_CHANGED, "title": {"from": "x"}}, True),
+        ("edited", {"title": {"from": "base"}}, False),
+        ("edited", {"body": {"from": None}}, False),
+        ("edited", {"base": None}, False),
+        ("edited", {}, False),
+        ("edited", None, False),
+        ("edited", "base", False),
+        ("synchronize", BASE_CHANGED, False),
+        ("closed", BASE_CHANGED, False),
+    ],
+)
+def test_pull_request__is_retargeted_where_an_edit_changed_its_base(
+    action: str, changes: Any, retargeted: bool
+) -> None:
+    """https://docs.github.com/en/webhooks/webhook-events-and-payloads#pull_request (`edited`)"""
+    event = parse_event("pull_request", pull_request(action=action, changes=changes))
+    assert isinstance(event, PullRequestEvent)
+    assert event.retargeted is retargeted
+    assert not parse_event("pull_request", pull_request(action=action)).retargeted
+
+
 def test_parse_event__dispatch_inputs_become_text_with_dashes() -> None:
     event = parse_event("workflow_dispatch", DISPATCH)
     assert event == DispatchEvent(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,19 @@ def test_report__whose_file_is_a_directory__is_told(workspace: Path) -> None:
         write(workspace)
     assert failed.value.exit_code == 1
     assert failed.value.reason_code == "output"
+
+
+def test_report__that_fails_half_way__leaves_no_part_of_a_file(workspace: Path) -> None:
+    """The folder is uploaded as it is."""
+
+    def page() -> Iterator[str]:
+        yield "<html>"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(BotError, match="No space left on device"):
+        write_within(workspace, FOLDER, "cleanup", DOCUMENT, Texts(lambda: "# Report\n", page))
+    names = sorted(path.name for path in (workspace / FOLDER).iterdir())
+    assert names == ["cleanup.json", "cleanup.md"]
 
 
 @as_root

@@ -72,6 +72,9 @@ class CommentContext:
         conditions: The gate that an apply has to pass.
         fork: The pull request comes from a fork, so no warehouse was asked.
         new_head: The commit that is being planned, in phase `planning`.
+        new_base: The base branch that the pull request has been given since its last review.
+        others: Author and address of comments that carry our mark and that others wrote, or an
+            earlier token.
         judged: What the apply's own review of the plan decided; that counts.
         said: What the comment had said of it.
     """
@@ -98,6 +101,8 @@ class CommentContext:
     refusal: Refusal | None = None
     fork: bool = False
     new_head: str | None = None
+    new_base: str | None = None
+    others: tuple[tuple[str, str], ...] = ()
     judged: Decision | None = None
     said: Decision | None = None
     merged: bool | None = None

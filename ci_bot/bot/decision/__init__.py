@@ -11,7 +11,7 @@ from ci_bot.bot.decision.blame import Blame, blame, in_one
 from ci_bot.bot.decision.code_on_load import ChangedFile, code_that_runs_on_load, could_run_on_load
 from ci_bot.bot.decision.evidence.applied import judge_applied
 from ci_bot.bot.decision.evidence.diffs import diff_risks
-from ci_bot.bot.decision.exits import exit_code, review_exit_code
+from ci_bot.bot.decision.exits import exit_code, is_misleading, review_exit_code
 from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.judge import Judgement, decide, judge, judge_again
 from ci_bot.bot.decision.rules.plan_rules import FAILURE_RISKS
@@ -30,6 +30,7 @@ __all__ = [
     "diff_risks",
     "exit_code",
     "in_one",
+    "is_misleading",
     "judge",
     "judge_again",
     "judge_applied",

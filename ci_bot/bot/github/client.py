@@ -7,6 +7,7 @@ question, who this token is, because `GET /user` is closed to the token of a wor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from urllib.parse import quote
 
 from ci_bot.bot.github.download import download
@@ -80,6 +81,9 @@ class GitHubClient:
         """From now on for the last seconds of a cancelled run; see `HURRIED`."""
         self._rest.transport.hurry()
         self._limits = HURRIED
+
+    def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
+        return self._rest.transport.limit_waits(seconds)
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         doing, path = f"read pull request {number}", f"{self._root}/pulls/{number:d}"
@@ -170,7 +174,7 @@ class GitHubClient:
                 if tries == self._limits.tries:
                     raise
             else:
-                self._login = self._login or written.author  # whoever wrote it is this token
+                self._login = written.author  # whoever wrote it is this token, for certain
                 return written
             # GitHub may have taken it all the same, and may still be busy with it.
             self._rest.transport.pause(tries)

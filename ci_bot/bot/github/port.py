@@ -9,6 +9,7 @@ the content).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -125,6 +126,9 @@ def needed(github: GitHub | None) -> GitHub:
 
 class GitHub(Protocol):
     """One repository on GitHub."""
+
+    def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
+        """Inside, for what can be left out: no wait for GitHub that is longer is begun."""
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         """A pull request; with `settle` a few more tries until `mergeable` is known."""

@@ -17,7 +17,7 @@ from typing import Literal
 
 from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.github.port import PER_PAGE, Comment, GitHub, NotFound
-from ci_bot.bot.github.sticky_rules import Found, candidates, choose, decide, is_by
+from ci_bot.bot.github.sticky_rules import Found, candidates, choose, decide, is_by, others
 from ci_bot.contracts.documents.comment import Marker
 from ci_bot.errors import BotError
 
@@ -46,15 +46,28 @@ class Sticky:
         key: Tells projects in one repository apart; compared whole.
         monotonic: A clock in seconds: what was read longer than `FRESH_SECONDS` ago is read again
             before it is replaced, because another run may have written meanwhile.
+        now: The time of day, ISO 8601 in UTC.
+        asked: A person has asked for this run, and it is about the pull request as it is now.
     """
 
     def __init__(
-        self, github: GitHub, *, number: int, key: str, monotonic: Callable[[], float]
+        self,
+        github: GitHub,
+        *,
+        number: int,
+        key: str,
+        monotonic: Callable[[], float],
+        now: Callable[[], str],
+        asked: bool = False,
     ) -> None:
         self._github = github
         self._number = number
         self._key = key
         self._monotonic = monotonic
+        self._now = now
+        self._asked = asked
+        self._seen_first: Comment | None = None
+        self._others: tuple[Found, ...] = ()
         self._found: Found | None = None
         self._looked_at: float | None = None
         self._last_page = 1
@@ -65,6 +78,16 @@ class Sticky:
         if self._looked_at is None:
             self._look()
         return self._found
+
+    @property
+    def known(self) -> Found | None:
+        """Our comment as it was at the last look, if there was one; asks nothing."""
+        return self._found
+
+    @property
+    def others(self) -> tuple[Comment, ...]:
+        """Comments that carry our mark and are not ours, as of the last look."""
+        return tuple(each.comment for each in self._others)
 
     def publish(self, body: str, *, current_head: str | None = None) -> Published:
         """Make `body` our comment's text, unless a newer one is there.
@@ -103,8 +126,20 @@ class Sticky:
         if self._found is None:
             written = self._github.create_comment(self._number, body, is_it=self._is(marker))
             self._rival_possible = True
-            return self._remember(written, marker, "created")
-        verdict = decide(self._found, marker, body, current_head=current_head)
+            created = self._remember(written, marker, "created")
+            if not any(is_by(each.comment, written.author) for each in self._others):
+                return created
+            # GitHub had not said who we are, and now it is known: there was one of ours already.
+            self._look()
+            return created if self._found is None else self._write(marker, body, current_head)
+        verdict = decide(
+            self._found,
+            marker,
+            body,
+            now=self._now(),
+            current_head=current_head,
+            asked=self._asked and self._found.comment == self._seen_first,
+        )
         if verdict.write:
             written = self._github.update_comment(self._found.comment.id, body)
             return self._remember(written, marker, "updated")
@@ -160,11 +195,17 @@ class Sticky:
     def _look(self, *, first_page: int = 1) -> None:
         """Read the list from a page on, remember ours, and remove what is ours twice."""
         comments = list(self._github.list_comments(self._number, first_page=first_page))
+        found = candidates(comments, number=self._number, key=self._key)
+        login = self._github.my_login() if found else ""
+        mine = choose(found, login)
+        # Only a look that came to its end is one.
         self._looked_at = self._monotonic()
         self._last_page = first_page + len(comments) // PER_PAGE
-        found = candidates(comments, number=self._number, key=self._key)
-        mine = choose(found, self._github.my_login()) if found else None
         self._found = mine.kept if mine else None
+        if first_page == 1:
+            self._others = others(found, login)
+        if self._seen_first is None and mine is not None:
+            self._seen_first = mine.kept.comment
         for extra in mine.extra[:_MOST_EXTRA] if mine else ():
             try:
                 self._github.delete_comment(extra.comment.id)

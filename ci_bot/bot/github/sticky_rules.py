@@ -69,21 +69,42 @@ def choose(found: Iterable[Found], login: str) -> Mine | None:
     return Mine(kept=ours[0], extra=tuple(ours[1:])) if ours else None
 
 
-def decide(there: Found, marker: Marker, body: str, *, current_head: str | None = None) -> Verdict:
+def others(found: Iterable[Found], login: str) -> tuple[Found, ...]:
+    """The candidates that somebody else wrote: by an earlier token of ours, or forged. Nothing in
+    them is believed."""
+    return tuple(each for each in found if not is_by(each.comment, login))
+
+
+def decide(
+    there: Found,
+    marker: Marker,
+    body: str,
+    *,
+    now: str,
+    current_head: str | None = None,
+    asked: bool = False,
+) -> Verdict:
     """Whether a new body may replace the one that is there.
 
     1. The same text is not sent again.
     2. A run may always correct itself; an earlier attempt never overwrites a later one.
     3. Facts about the pull request's current head stay, if the new ones are about another head and
        do not report its end.
-    4. Of two reviews in their first attempts the one that GitHub started later stays: run ids grow.
-    5. In all other cases the later facts stay (`valid_at`). Run ids do not tell there: an apply may
-       have waited in its queue while a younger review ran, and a repeated run keeps its id.
+    4. What a person has asked for is shown: that is how a comment is mended whose record was edited
+       so that it would stay for ever.
+    5. Of two reviews in their first attempts the one that GitHub started later stays: run ids grow.
+    6. In all other cases the later facts stay (`valid_at`). Run ids do not tell there: an apply may
+       have waited in its queue while a younger review ran, and a repeated run keeps its id. No fact
+       is later than GitHub's own time of the comment: the clock of another runner may be ahead, and
+       the record may be edited. Where that is later than our clock, ours is behind, and the run
+       ids decide.
 
     Args:
         there: Our comment as it is now.
         marker, body: What should replace it.
+        now: This machine's time.
         current_head: The pull request's head now, where it is known.
+        asked: A person has asked for this run after the comment was written.
     """
     old = there.marker
     if there.comment.body.replace("\r\n", "\n").strip() == body.replace("\r\n", "\n").strip():
@@ -98,17 +119,33 @@ def decide(there: Found, marker: Marker, body: str, *, current_head: str | None 
         and marker.phase not in _CLEANUPS
     ):
         return Verdict(False, "newer_head")
+    if asked:
+        return Verdict(True, "new")
     first_reviews = all(
         each.phase in _REVIEWS and each.run_id and each.attempt == 1 for each in (old, marker)
     )
     if first_reviews:
         newer = old.run_id > marker.run_id
         return Verdict(False, "newer_run") if newer else Verdict(True, "new")
-    newer = _when(old) > _when(marker)
+    newer = _is_later(there, marker, now)
     return Verdict(False, "newer_facts") if newer else Verdict(True, "new")
 
 
-def _when(marker: Marker) -> tuple[str, str, int, int]:
-    """An order of facts: their time, and between equal times the run's."""
-    second, _, fraction = marker.valid_at.rstrip("Z").partition(".")
-    return (second, fraction.ljust(6, "0"), marker.run_id, marker.attempt)
+def _is_later(there: Found, marker: Marker, now: str) -> bool:
+    """Whether the facts of the comment are later than those of `marker`; see rule 6."""
+    old, new = _order(there.marker), _order(marker)
+    latest = min(_moment(there.marker.valid_at), _moment(there.comment.updated_at))
+    if latest > _moment(now):
+        return old > new
+    return (latest, old) > (_moment(marker.valid_at), new)
+
+
+def _order(marker: Marker) -> tuple[int, int]:
+    """The order in which GitHub started runs."""
+    return (marker.run_id, marker.attempt)
+
+
+def _moment(timestamp: str) -> tuple[str, str]:
+    """A time in UTC, so that two can be compared; writers differ in the zeros of a fraction."""
+    second, _, fraction = timestamp.rstrip("Z").partition(".")
+    return (second, fraction.ljust(6, "0"))

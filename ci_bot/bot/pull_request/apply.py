@@ -178,7 +178,8 @@ def _apply(
         return render_apply(None, context, budget, review=review)
 
     def show(progress: DisplayProgress | None) -> None:
-        publisher.try_post("applying", MarkerFacts.of(marker), render, progress=progress)
+        with publisher.leave_out_if_refused("The comment does not say how far the apply is"):
+            publisher.post("applying", MarkerFacts.of(marker), render, progress=progress)
 
     begun = not publishing.still_applied(marker)
     if begun:

@@ -21,7 +21,6 @@ from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.github.artifact import read_member
 from ci_bot.bot.github.port import GitHub, NotFound, PullRequest
-from ci_bot.bot.github.sticky import Published
 from ci_bot.bot.pull_request.publisher import Publisher, publisher_for
 from ci_bot.bot.pull_request.review import gate
 from ci_bot.bot.trigger import job
@@ -210,13 +209,11 @@ def _publish(
             "pr_number": pull.number,
             "changes": len(report.changes),
         },
-        lambda: _posted(publisher.post(phase, facts, render, current_head=pull.head_sha)),
+        lambda: publisher.is_shown(
+            publisher.post(phase, facts, render, current_head=pull.head_sha)
+        ),
     )
     return EXIT_DONE
-
-
-def _posted(published: Published | None) -> bool:
-    return published is not None and published.action != "superseded"
 
 
 def _refused(why: str) -> Refused:

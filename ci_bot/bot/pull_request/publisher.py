@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.comment.context import CommentContext, Rendered
+from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.comment.marker_facts import MarkerFacts, plans_before
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.report import Carried, ReviewSource
+from ci_bot.bot.comment.text.prose import prose
+from ci_bot.bot.comment.text.words import DECISIONS
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky
 from ci_bot.bot.github.sticky_rules import Found
@@ -19,7 +23,7 @@ from ci_bot.bot.runner.step_files import Outputs, StepSummary
 from ci_bot.bot.runner.workflow_commands import Commands
 from ci_bot.bot.trigger.inputs import Settings
 from ci_bot.bot.webpage.page import page_parts
-from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure
+from ci_bot.contracts.base import SCHEMA_VERSION, Contract, Failure, short
 from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.documents.comment import Marker, Phase
 from ci_bot.contracts.documents.report import Report
@@ -33,7 +37,8 @@ SUMMARY_BYTES = 1_000_000
 REPORT_DIRECTORY = "ci-bot-report"
 MAX_HISTORY = 20
 _MAX_ANNOTATIONS = 10
-
+# The most to wait for GitHub, where the comment will be written again.
+_PASSING_SECONDS = 5.0
 Render = Callable[[CommentContext, int | None], Rendered]
 
 
@@ -41,7 +46,8 @@ Render = Callable[[CommentContext, int | None], Rendered]
 class Publisher:
     """Writes for one pull request and project. `sticky` is None where nothing may be written.
 
-    `own_review` is a review that this run has made of what it is about.
+    `own_review` is a review that this run has made of what it is about. `not_replaced` is what the
+    comment goes on to show, where GitHub did not take the result of this run.
     """
 
     settings: Settings
@@ -58,7 +64,9 @@ class Publisher:
     comment_url: str | None = None
     report_run: int | None = None
     own_review: Report | None = None
+    not_replaced: Marker | None = None
     _first: Marker | None = None
+    _warned_of_others: bool = False
 
     def before(self) -> Marker | None:
         """What an earlier run left in our comment, None where there is no such comment.
@@ -93,7 +101,20 @@ class Publisher:
         found = self.sticky.find() if self.sticky else None
         if found is not None and self._first is None:
             self._first = found.marker
+        self._warn_of_others()
         return found
+
+    def _warn_of_others(self) -> None:
+        if self.sticky is None or self._warned_of_others:
+            return
+        for comment in self.sticky.others:
+            self._warned_of_others = True
+            self.commands.warning(
+                f"A comment of @{comment.author} carries the mark of these reports, too, and was "
+                f"not written by this run's account, so it is not kept up to date: {comment.url} "
+                "If the token was changed, delete that comment, so that nobody takes it for this "
+                "one."
+            )
 
     def post(
         self,
@@ -110,7 +131,9 @@ class Publisher:
         before = self.before()
         if before is None and phase in self._unsaid:
             return None
-        context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
+        others = tuple((each.author, each.url) for each in self.sticky.others)
+        now = self.machine.timestamp()
+        context = replace(self.template, phase=phase, now=now, others=others, **extra)
         marker = self._marker(phase, facts, before)
         rendered = render(replace(context, marker=marker), COMMENT_BYTES)
         if rendered.cut:
@@ -241,7 +264,9 @@ class Publisher:
         return self.sticky is not None
 
     def try_post(self, *arguments: Any, **extra: Any) -> bool:
-        """`post`, where a failure must not lose what is already done; says it in an annotation.
+        """`post`, where a failure must not lose what is already done.
+
+        Annotation and summary say so where the comment goes on to show something else.
 
         Returns:
             Whether the comment shows this now; False where no comment may be written, and where a
@@ -250,9 +275,54 @@ class Publisher:
         try:
             published = self.post(*arguments, **extra)
         except BotError as error:
-            self.warn("The comment could not be updated", error)
+            known = self.sticky.known if self.sticky else None
+            self.not_replaced = known.marker if known else None
+            shown = f" {_shown(self.not_replaced)}" if self.not_replaced else ""
+            why = f"{error.message} {error.hint or ''}".strip()
+            self._say_everywhere(f"The comment could not be updated: {why}{shown}")
             return False
-        return published is not None and published.action != "superseded"
+        return self.is_shown(published)
+
+    def is_shown(self, published: Published | None) -> bool:
+        """Whether the comment shows what was posted; says so where something newer was left."""
+        if published is None or published.action != "superseded":
+            return published is not None
+        there = decode(published.comment.body)
+        by = f" run {there.run_id}" if there and there.run_id else " another run"
+        shown = f" {_shown(there)}" if there else ""
+        self._say_everywhere(
+            f"The comment does not show the result of this run, because{by} has written what seems "
+            f"to be newer.{shown} If that is not so, somebody has edited the comment: ask for a "
+            "plan with `/sqlmesh plan`."
+        )
+        return False
+
+    def _say_everywhere(self, text: str) -> None:
+        self.commands.warning(text)
+        self.summary.write(f"\n> [!WARNING]\n> {prose(self.redactor.redact(text))}\n")
+
+    @contextmanager
+    def leave_out_if_refused(self, what: str) -> Iterator[None]:
+        """Around what the comment shows for the time being, and what is asked for it.
+
+        It is written again later, so nothing waits long for it. A refusal is a line of the log.
+
+        Args:
+            what: is left out, as a sentence without its full stop.
+        """
+        if self.github is None:
+            return (yield)
+        try:
+            with self.github.limit_waits(_PASSING_SECONDS):
+                yield
+        except BotError as error:
+            self.commands.line(f"{what}: {error.message}")
+
+
+def _shown(marker: Marker) -> str:
+    """A sentence about what a comment shows."""
+    decision = f"{DECISIONS[marker.decision]} for " if marker.decision else ""
+    return f"It shows {decision}commit {short(marker.head)[:7]}." if marker.head else ""
 
 
 def project_key(settings: Settings) -> str:
@@ -288,7 +358,11 @@ def publisher_for(publisher: Publisher, number: int) -> Publisher:
         publisher,
         number=number,
         sticky=Sticky(
-            github, number=number, key=publisher.key, monotonic=publisher.machine.monotonic
+            github,
+            number=number,
+            key=publisher.key,
+            monotonic=publisher.machine.monotonic,
+            now=publisher.machine.timestamp,
         )
         if github is not None
         else None,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ci_bot.bot.comment import notice
 from ci_bot.bot.comment.context import CommentContext, Condition, Rendered
 from ci_bot.bot.comment.first_screen.stands_for_prod import baseline_notice, compared_with
 from ci_bot.bot.comment.marker_facts import MarkerFacts
 from ci_bot.bot.comment.report import render_planning, render_review
-from ci_bot.bot.decision import FAILURE_RISKS, Limits, review_exit_code
+from ci_bot.bot.decision import FAILURE_RISKS, Limits, is_misleading, review_exit_code
 from ci_bot.bot.github.port import GitHub, PullRequest, needed
 from ci_bot.bot.pull_request.publisher import Publisher
 from ci_bot.bot.pull_request.trusted_base import why_no_lighter
@@ -23,7 +24,7 @@ from ci_bot.bot.worker_calls.review.review_options import Commits, ReviewOptions
 from ci_bot.contracts.documents.comment import Marker, review_phase
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
-from ci_bot.errors import BotError, Refused
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, Refused
 
 
 def flags_of(inputs: Inputs) -> GivenFlags:
@@ -51,34 +52,42 @@ def review(
     """Reviews a pull request; returns the exit code.
 
     Raises:
-        BadInput: somebody has started it by hand, and there is no token to ask whose code it is.
+        BadInput: the event does not vouch for what is checked out, and there is no token to ask.
         Refused: it is not this repository's, or not what is checked out.
     """
     pull = None
-    if activity.dispatched and activity.number is not None:
+    if activity.number is not None and (activity.dispatched or activity.retargeted):
         pull = needed(github).get_pull(activity.number, settle=True)
-        check_dispatched(pull, checked_out(client))
+        if activity.dispatched:
+            check_dispatched(pull, checked_out(client))
+        else:
+            check_retargeted(pull, activity.head_sha, client)
     commits = commits_of(activity, pull, client)
     if commits.head_branch is None:
         commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
-    announce(commits.head, publisher)
+    new_base = commits.base_branch if activity.retargeted else None
+    announce(commits.head, publisher, new_base=new_base)
     report = make_report(activity, settings, publisher, client, commits=commits, pull=pull)
     return publish(report, activity, settings, publisher)
 
 
-def announce(head: str | None, publisher: Publisher) -> None:
-    """Says in the comment that this commit is being planned, above the review that stands there."""
-    before = publisher.look()
+def announce(head: str | None, publisher: Publisher, *, new_base: str | None = None) -> None:
+    """Says in the comment that this commit is being planned, above the review that stands there.
+
+    Args:
+        new_base: The base branch, where the review that stands there was made with another one.
+    """
     if publisher.sticky is None:
         return
-    publisher.template = replace(publisher.template, new_head=head)
-    earlier = publisher.earlier_review()
-    publisher.try_post(
-        "planning",
-        MarkerFacts.of(before),
-        lambda context, budget: render_planning(context, budget, review=earlier),
-        current_head=head,
-    )
+    publisher.template = replace(publisher.template, new_head=head, new_base=new_base)
+    with publisher.leave_out_if_refused("The comment does not say yet that a plan is being made"):
+        before, earlier = publisher.before(), publisher.earlier_review()
+        publisher.post(
+            "planning",
+            MarkerFacts.of(before),
+            lambda context, budget: render_planning(context, budget, review=earlier),
+            current_head=head,
+        )
 
 
 def give_up(error: BotError, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
@@ -119,6 +128,23 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
             hint="Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow.",
             reason_code="wrong_checkout",
         )
+
+
+def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) -> None:
+    """After another base branch was given, GitHub may start a run on the former merge commit.
+
+    Raises:
+        Refused: the workspace does not hold the merge commit of now.
+    """
+    if client.git.head() == pull.merge_sha and head in checked_out(client):
+        return
+    raise Refused(
+        f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
+        "hold its merge commit with that branch.",
+        hint="Run this job again, with `ref: refs/pull/<number>/merge` at the checkout as in the "
+        "example; or push.",
+        reason_code="wrong_checkout",
+    )
 
 
 def checked_out(client: WorkerClient) -> tuple[str, ...]:
@@ -207,12 +233,13 @@ def options_of(
 def publish(report: Report, activity: job.Review, settings: Settings, publisher: Publisher) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
-    before = publisher.before()
+    before = publisher.look()
     publisher.template = replace(
         publisher.template,
         conditions=gate(report, untrusted=activity.untrusted),
         fork=activity.untrusted is not None,
         new_head=None,
+        new_base=None,
     )
     last_good = publisher.earlier_review() if report.failure is not None else None
 
@@ -233,6 +260,13 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
     )
     _annotate(report, publisher)
     code = review_exit_code(report, settings.inputs.fail_on)
+    result = {
+        "activity": "review",
+        "decision": report.decision,
+        "plan_id": report.plan_id,
+        "changes": len(report.changes),
+        "exit_code": code,
+    }
     posted = publisher.conclude(
         {
             "decision": report.decision,
@@ -241,19 +275,28 @@ def publish(report: Report, activity: job.Review, settings: Settings, publisher:
             "blockers": str(sum(risk.severity == "blocker" for risk in report.risks)),
             "compared-with": compared_with(report),
         },
-        {
-            "activity": "review",
-            "decision": report.decision,
-            "plan_id": report.plan_id,
-            "changes": len(report.changes),
-            "exit_code": code,
-        },
+        result,
         lambda: publisher.try_post(phase, facts, render, current_head=report.head_sha),
     )
+    shown = publisher.not_replaced.decision if publisher.not_replaced else None
+    if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
+        return _fail_unshown(result, publisher)
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:
         _tell(publisher, before, report)
     return code
+
+
+def _fail_unshown(result: Mapping[str, Any], publisher: Publisher) -> int:
+    """Fails the check of a review that nobody would see; returns the exit code."""
+    publisher.commands.error(
+        "This check fails because the comment could not be updated and shows a lighter decision "
+        "than this run's. The summary of this run has the report. Run the job again."
+    )
+    publisher.result(
+        {"reason-code": "not_reported"}, {**result, "reported": False, "exit_code": EXIT_FAILED}
+    )
+    return EXIT_FAILED
 
 
 def _annotate(report: Report, publisher: Publisher) -> None:

@@ -8,8 +8,10 @@ unless it stands between delimiters that it cannot know.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,30 +45,69 @@ def format_output(name: str, value: str, delimiter: str) -> str:
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
+class _File:
+    """A file of the step. It may be full or gone, and the work is done all the same: that is said
+    once, and nothing is raised.
+    """
+
+    def __init__(self, path: Path | None, what: str, warn: Callable[[str], object]) -> None:
+        self._path = path
+        self._what = what
+        self._warn = warn
+        self._warned = False
+
+    def append(self, text: str) -> None:
+        """Append whole lines; a line that somebody left unfinished is finished first."""
+        if self._path is None:
+            return
+        try:
+            _append(self._path, text)
+        except OSError as error:
+            self.warn(error.strerror or type(error).__name__)
+
+    def size(self) -> int:
+        """Its size in bytes; 0 where that cannot be known."""
+        with suppress(OSError):
+            return self._path.stat().st_size if self._path is not None else 0
+        return 0
+
+    def text(self) -> str:
+        """What it holds; empty where it cannot be read."""
+        with suppress(OSError):
+            if self._path is not None and self._path.is_file():
+                return self._path.read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    def warn(self, why: str) -> None:
+        """Say, once, that something could not be written, and why in a few words."""
+        if not self._warned:
+            self._warned = True
+            self._warn(f"{self._what} could not be written: {why}. What was done stays done.")
+
+
 class Outputs:
     """Sets the outputs of the step.
 
     Args:
         path: The file named by `GITHUB_OUTPUT`; None outside a workflow, where nothing is written.
         delimiter: Gives a new unguessable word of letters and digits at every call.
+        warn: Called with a sentence, once, where the file cannot be written.
     """
 
-    def __init__(self, path: Path | None, *, delimiter: Callable[[], str]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path | None, *, delimiter: Callable[[], str], warn: Callable[[str], object]
+    ) -> None:
+        self._file = _File(path, "The outputs of this step, which later steps read,", warn)
         self._delimiter = delimiter
 
     def set(self, name: str, value: str) -> None:
         """Set output `name` to exactly `value`; raises as `format_output` does."""
-        text = format_output(name, value, self._delimiter())
-        if self._path is not None:
-            _append(self._path, text)
+        self._file.append(format_output(name, value, self._delimiter()))
 
     def holds(self, name: str) -> bool:
         """Whether output `name` was set before by this action, in whichever of its instances."""
-        if self._path is None or not self._path.is_file():
-            return False
         end: str | None = None
-        for line in self._path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        for line in self._file.text().split("\n"):
             if end is not None:
                 end = None if line == end else end
             elif "<<" in line:
@@ -85,31 +126,34 @@ class StepSummary:
 
     Args:
         path: The file named by `GITHUB_STEP_SUMMARY`; None outside a workflow.
+        warn: Called with a sentence, once, where the file cannot be written.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, *, warn: Callable[[str], object]) -> None:
+        self._file = _File(path, "The summary of this step", warn)
 
     def write(self, markdown: str) -> None:
-        """Append `markdown`, already redacted.
-
-        Raises:
-            TooLargeError: The summary would be larger than the runner takes; nothing is written.
-        """
-        if self._path is None:
-            return
+        """Append `markdown`, already redacted; nothing of it where the runner takes no more."""
         text = markdown if markdown.endswith("\n") else markdown + "\n"
-        there = self._path.stat().st_size if self._path.exists() else 0
-        if there + len(text.encode("utf-8", "replace")) > SUMMARY_LIMIT:
-            raise TooLargeError(f"the step summary would be larger than {SUMMARY_LIMIT} bytes")
-        _append(self._path, text)
+        if self._file.size() + len(text.encode("utf-8", "replace")) > SUMMARY_LIMIT:
+            self._file.warn(f"it would be larger than {SUMMARY_LIMIT:,} bytes")
+        else:
+            self._file.append(text)
 
 
 def _append(path: Path, text: str) -> None:
-    """Append whole lines; a line that somebody left unfinished is finished first."""
-    with path.open("ab+") as file:
-        if file.tell() > 0:
-            file.seek(-1, 2)
+    with path.open("ab+", buffering=0) as file:
+        there = file.tell()
+        if there > 0:
+            file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
-                file.write(b"\n")
-        file.write(text.encode("utf-8", "replace"))
+                text = "\n" + text
+        rest = memoryview(text.encode("utf-8", "replace"))
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            # Half of an output would make the runner refuse the whole file.
+            with suppress(OSError):
+                os.truncate(file.fileno(), there)
+            raise

@@ -7,8 +7,9 @@ says nothing about what stands on the other.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from ci_bot.bot.runner.escapes import TOOLKIT, Escapes, format_command
@@ -127,6 +128,18 @@ class Commands:
             self._write(self._escapes.line(line))
 
     def _write(self, line: str) -> None:
-        # A lone surrogate cannot be written as UTF-8.
-        self._stream.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
-        self._stream.flush()
+        try:
+            # A lone surrogate cannot be written as UTF-8.
+            self._stream.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
+            self._stream.flush()
+        except OSError:
+            # A full disk below the log, or nobody reads it any more. The work goes on: its result
+            # is for the comment and the outputs, too.
+            self._discard_rest()
+
+    def _discard_rest(self) -> None:
+        """Lead the stream nowhere, with what is still in its buffer."""
+        with suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)

@@ -2,9 +2,10 @@
 
 The rules, one after the other:
 
-- `pull_request` opened, synchronize, reopened, ready_for_review: **review**. For a fork or
-  Dependabot GitHub gives the run no secrets and a read-only token, so the review works from the
-  base branch and writes no comment; it leaves its report for a `workflow_run` to post.
+- `pull_request` opened, synchronize, reopened, ready_for_review, and edited where the edit gave it
+  another base branch: **review**. For a fork or Dependabot GitHub gives the run no secrets and a
+  read-only token, so the review works from the base branch and writes no comment; it leaves its
+  report for a `workflow_run` to post.
 - `pull_request` or `pull_request_target` closed, merged or not: **cleanup**, and never anything
   else, whatever `mode` says.
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
@@ -125,7 +126,12 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
             reason_code="unsafe_trigger",
         )
     _fits(mode, {"auto", "review", "cleanup"}, "pull_request")
-    if event.action not in REVIEWED_ACTIONS:
+    if event.action == "edited" and not event.retargeted:
+        return Skip(
+            "The title or the text of the pull request was edited, and its base branch was not, so "
+            "the plan is the same."
+        )
+    if event.action not in REVIEWED_ACTIONS and not event.retargeted:
         return Skip(f"`pull_request` {_word(event.action)} changes nothing that a plan depends on.")
     if mode == "cleanup":
         return Skip("The pull request is open, and `mode: cleanup` serves closed ones.")
@@ -133,12 +139,15 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         number=event.number,
         head_sha=event.head_sha,
         base_sha=event.base_sha,
-        merge_sha=event.merge_sha,
+        # GitHub starts such a run on the merge commit that it has, and that can be the one with the
+        # former base branch: https://github.com/actions/checkout/issues/919
+        merge_sha=None if event.retargeted else event.merge_sha,
         head_ref=event.head_ref,
         base_ref=event.base_ref,
         untrusted=_why_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
         comment=event.has_secrets,
         onto_default=event.base_ref == event.default_branch,
+        retargeted=event.retargeted,
     )
 
 

@@ -10,9 +10,11 @@ The grammar, on the comment's first line and nowhere else:
     /sqlmesh status
     /sqlmesh help
 
-The line starts at its first column, and case matters: the example workflow's job-level `if` looks
-at the same characters, so a comment that only mentions a command never starts a job. The lines
-below the first are free text for people.
+`/sqlmesh` and the verb may be written in capitals, and up to three blanks may stand before them:
+more make the line a block of code. The example workflow's job-level `if` looks at the same
+characters (`startsWith` ignores case, too), so a comment that only mentions a command never starts
+a job, and one that starts a job gets its answer. The lines below the first are free text for
+people.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ PREFIX = "/sqlmesh"
 LONGEST_LINE = 1_000
 LONGEST_REASON = 300
 
+# ASCII: a letter that only looks like one of these, or folds to one, begins no command.
+_BEGINNING = re.compile(rf" {{0,3}}{PREFIX}", re.IGNORECASE | re.ASCII)
 _RULE = re.compile(r"[A-Za-z0-9-]{1,100}")
+_OTHER_BLANK = "A blank in the line is not an ordinary one. Type it anew."
 _ACCEPTED = 3  # words after the verb
 _PLAN_ID = re.compile(r"[0-9a-f]{8,64}")
 # A word, or text in double quotes; phones turn the straight quotes into typographic ones.
@@ -114,16 +119,24 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
     The problem it names repeats nothing of the comment, because that text is untrusted.
     """
     line = first_line(body)
-    if line != PREFIX and not line.startswith((PREFIX + " ", PREFIX + "\t")):
+    beginning = _BEGINNING.match(line)
+    if beginning is None:
         return None
+    given = line[beginning.end() :]
+    if given and given[0] not in " \t":
+        # As no-break spaces, which phones and word processors write: nobody can see what is wrong.
+        return None if given[0].isprintable() else Help(_OTHER_BLANK)
     if len(line) > LONGEST_LINE:
         return Help(f"The line is longer than {LONGEST_LINE} characters.")
-    tokens = _tokens(line[len(PREFIX) :])
+    tokens = _tokens(given)
     if tokens is None:
+        if any(not letter.isprintable() and letter != "\t" for letter in given):
+            return Help(_OTHER_BLANK)
         return Help("A quote is not closed, or stands in the middle of a word.")
     if not tokens:
         return Help()
     verb, *rest = tokens
+    verb = verb.lower()
     if verb in _WITH_ARGUMENTS:
         return _WITH_ARGUMENTS[verb](rest)
     simple: dict[str, CommandLine] = {

@@ -27,7 +27,8 @@ class PullRequestEvent:
     """`pull_request` or `pull_request_target`.
 
     `merge_sha` is GitHub's test merge commit where the run was started on it, else what the payload
-    says (which may be from before the last push), else None.
+    says (which may be from before the last push), else None. `retargeted` is whether the edit that
+    this event tells of gave the pull request another base branch.
     """
 
     name: str
@@ -45,6 +46,7 @@ class PullRequestEvent:
     merged: bool
     sender: str
     default_branch: str | None = None
+    retargeted: bool = False
 
     @property
     def is_fork(self) -> bool:
@@ -194,9 +196,10 @@ def parse_event(name: str, payload: object, *, sha: str | None = None) -> Event:
 def _pull_request(root: Node, sha: str | None) -> PullRequestEvent:
     pull = root.child("pull_request")
     started_on_merge = root.event == "pull_request" and sha is not None and is_sha(sha)
+    action = root.child("action").name()
     return PullRequestEvent(
         name=root.event,
-        action=root.child("action").name(),
+        action=action,
         repository=root.at("repository.full_name").repository(),
         number=pull.child("number").positive(),
         head_sha=pull.at("head.sha").sha(),
@@ -210,6 +213,8 @@ def _pull_request(root: Node, sha: str | None) -> PullRequestEvent:
         merged=pull.optional("merged", Node.flag) or False,
         sender=root.optional("sender.login", Node.name) or GHOST,
         default_branch=root.optional("repository.default_branch", Node.name),
+        # An edit of title or text has `changes` of its own, without this key.
+        retargeted=action == "edited" and root.optional("changes.base", _value) is not None,
     )
 
 

@@ -13,7 +13,8 @@ class Review:
 
     `untrusted` says in a sentence why there are no secrets and no comment; None where there are.
     `comment` is whether the report may be written to the pull request. `onto_default` is whether
-    the event says that it is to be merged into the default branch.
+    the event says that it is to be merged into the default branch. `retargeted`: it was given
+    another base branch, and its merge commit may still be that with the former one.
     """
 
     number: int | None
@@ -25,6 +26,7 @@ class Review:
     untrusted: str | None = None
     comment: bool = True
     onto_default: bool = False
+    retargeted: bool = False
 
     @property
     def dispatched(self) -> bool:

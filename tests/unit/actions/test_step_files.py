@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import resource
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -94,7 +96,7 @@ def test_format_output__too_large() -> None:
 def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "output"
     file.write_bytes(b"unfinished=line")
-    outputs = Outputs(file, delimiter=lambda: DELIMITER)
+    outputs = Outputs(file, delimiter=lambda: DELIMITER, warn=pytest.fail)
     outputs.set("decision", "go")
     outputs.set_json("result", {"b": [1, "ü\n"], "a": None})
     pairs = read_file_command(file.read_text("utf-8"))
@@ -104,25 +106,75 @@ def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
 
 
 def test_outputs__outside_a_workflow_are_checked_and_dropped() -> None:
-    outputs = Outputs(None, delimiter=lambda: DELIMITER)
+    outputs = Outputs(None, delimiter=lambda: DELIMITER, warn=pytest.fail)
     outputs.set("a", "b")
     with pytest.raises(ValueError, match="cannot be the name"):
         outputs.set("a b", "x")
 
 
 def test_summary__written_in_pieces(tmp_path: Path) -> None:
-    summary = StepSummary(tmp_path / "summary")
+    summary = StepSummary(tmp_path / "summary", warn=pytest.fail)
     summary.write("# One")
     summary.write("two\n")
     assert (tmp_path / "summary").read_text("utf-8") == "# One\ntwo\n"
-    StepSummary(None).write("nowhere")
+    StepSummary(None, warn=pytest.fail).write("nowhere")
 
 
 def test_summary__larger_than_the_runner_takes(tmp_path: Path) -> None:
     file = tmp_path / "summary"
-    summary = StepSummary(file)
+    told: list[str] = []
+    summary = StepSummary(file, warn=told.append)
     summary.write("é" * (SUMMARY_LIMIT // 2 - 1))
     assert file.stat().st_size == SUMMARY_LIMIT - 1
-    with pytest.raises(TooLargeError):
-        summary.write("xx")
+    assert told == []
+    summary.write("xx")
+    assert "could not be written: it would be larger than 1,048,576 bytes" in told[0]
     assert file.stat().st_size == SUMMARY_LIMIT - 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file whose limit is reached after 100 bytes more, as a disk that is almost full."""
+    file = tmp_path / "file"
+    file.write_text("first<<A\n1\nA\n")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    held = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 100, before[1]))
+    yield file
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, held)
+
+
+def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(small_disk: Path) -> None:
+    told: list[str] = []
+    outputs = Outputs(small_disk, delimiter=lambda: DELIMITER, warn=told.append)
+    outputs.set("decision", "go")
+    there = small_disk.read_text()
+    outputs.set("result", "x" * 500)
+    outputs.set("report-path", "y" * 500)
+    assert small_disk.read_text() == there
+    assert read_file_command(there) == [("first", "1"), ("decision", "go")]
+    (warning,) = told
+    assert warning.startswith("The outputs of this step, which later steps read, could not be")
+    assert "What was done stays done." in warning
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/dev/full", "No space left on device"),
+        ("/dev/null/file", "Not a directory"),
+        ("/nowhere/at/all", "No such file or directory"),
+    ],
+)
+def test_files_of_the_step__that_cannot_be_written__only_warn(path: str, why: str) -> None:
+    told: list[str] = []
+    outputs = Outputs(Path(path), delimiter=lambda: DELIMITER, warn=told.append)
+    outputs.set("decision", "go")
+    outputs.set("plan-id", "x")
+    assert not outputs.holds("decision")
+    summary = StepSummary(Path(path), warn=told.append)
+    summary.write("# One")
+    summary.write("# Two")
+    assert [why in text for text in told] == [True, True]
+    assert told[1].startswith("The summary of this step could not be written:")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -261,3 +263,22 @@ def test_debug__is_escaped_too() -> None:
     writer, stream = commands()
     writer.debug("a\n::notice::b")
     assert [item.name for item in RunnerLog().read(stream.getvalue()).commands] == ["debug"]
+
+
+def test_commands__whose_stream_is_full__go_on() -> None:
+    """A log that takes nothing more is no reason to lose the work, or its exit code."""
+    stream = Path("/dev/full").open("w")  # noqa: SIM115 - closed below, where that raises again
+    commands = Commands(stream, token=lambda: TOKEN, secrets=["a secret word"])
+    commands.warning("one")
+    commands.worker_line("two")
+    commands.close()
+    stream.close()
+
+
+def test_commands__whose_reader_has_gone__go_on() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as stream:
+        commands = Commands(stream, token=lambda: TOKEN)
+        with commands.group("a"):
+            commands.line("b" * 100_000)

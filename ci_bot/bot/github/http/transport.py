@@ -9,8 +9,9 @@ a user before a permission), and a review may cost six requests in all.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -161,6 +162,19 @@ class Transport:
         """From now on for the last seconds of a cancelled run: one try, and a short wait for it."""
         self.limits = HURRIED
         self._requester = self._connection = None
+
+    @contextmanager
+    def limit_waits(self, seconds: float) -> Iterator[None]:
+        """Inside, a request is sent twice at most, and no longer wait than this is begun."""
+        usual = self.limits
+        limited = self.limits = replace(
+            usual, tries=min(usual.tries, 2), longest_wait=min(usual.longest_wait, seconds)
+        )
+        try:
+            yield
+        finally:
+            if self.limits is limited:  # and not in a hurry by now
+                self.limits = usual
 
     def pause(self, tries: int) -> None:
         """Wait as after the given number of failed tries."""
