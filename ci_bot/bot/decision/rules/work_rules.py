@@ -64,6 +64,12 @@ def _meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
     return "The new definition counts for all rows"
 
 
+_WHOLE_WORK = {
+    "recreate_view": "the view is replaced and readers see the new results at once",
+    "seed": "the file is loaded again",
+}
+
+
 def _work(work: JudgedWork, change: Change, environment: str) -> str:
     judged = work.models.get(change.model)
     if judged is None:
@@ -83,12 +89,8 @@ def _work(work: JudgedWork, change: Change, environment: str) -> str:
     if judged.next_run:
         what = "view" if item.action == "recreate_view" else "table"
         return f"prod's next run computes the whole {what} again, and past numbers change then"
-    if item.action == "recreate_view":
-        return "the view is replaced and readers see the new results at once"
-    if item.action == "seed":
-        return "the file is loaded again"
     if item.action != "incremental":
-        return "the whole table is computed again"
+        return _WHOLE_WORK.get(item.action, "the whole table is computed again")
     since = f" since {item.start[:10]}" if item.start else ""
     many = "is" if item.intervals == 1 else "are"
     text = f"{counted(item.intervals, 'interval')}{since} {many} computed again"
