@@ -91,8 +91,29 @@ def test_decision__is_never_go_where_past_numbers_change(
         findings=[found("same-result", "info", model="stg.orders")] if same else [],
     )
     assert judgement.decision != "go" or not judgement.past_numbers.changed
-    if same or category == "forward_only":
+    if same:
         assert not judgement.past_numbers.changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "past"), [("FULL", True), ("VIEW", True), ("INCREMENTAL_BY_TIME_RANGE", False)]
+)
+def test_forward_only__history_stays_only_where_the_kind_keeps_it(kind: str, past: bool) -> None:
+    reader = changed("mart.a", change="indirect", category="forward_only", kind="VIEW")
+    judgement = judged(
+        changes=[changed(category="forward_only", kind=kind), reader],
+        impact=impact(part("computed", "amount", why=None)),
+        lineage=Lineage(edges=[("stg.orders", "mart.a")]),
+    )
+    assert bool(judgement.past_numbers.changed) is past
+    assert (RULE in {item.rule for item in judgement.risks}) is past
+    if past:
+        assert judgement.decision == "review"
+        assert only(judgement, RULE).evidence == (
+            "`amount` is computed differently. The plan is forward-only, and this kind of model has "
+            "no history that stays: prod's next run computes all of it again, and past numbers "
+            "change then, also in what reads it (`mart.a`)."
+        )
 
 
 def test_readers__and_rebuilt_models_are_two_numbers() -> None:
@@ -105,7 +126,12 @@ def test_readers__and_rebuilt_models_are_two_numbers() -> None:
                     for n in range(7)
                 ),
                 changed("mart.reused", change="indirect", category="indirect_non_breaking"),
-                changed("mart.kept", change="indirect", category="forward_only"),
+                changed(
+                    "mart.kept",
+                    change="indirect",
+                    category="forward_only",
+                    kind="INCREMENTAL_BY_TIME_RANGE",
+                ),
             ],
             impact=Impact(
                 changed=[

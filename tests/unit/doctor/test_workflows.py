@@ -27,7 +27,7 @@ def test_check__of_the_examples__names_each_event_and_who_starts_what_a_comment_
 
     assert found is not None
     assert found.message == (
-        "this action is started by issue_comment, pull_request, pull_request_target, schedule, "
+        "this action is started by issue_comment, merge_group, pull_request, pull_request_target, schedule, "
         "workflow_dispatch, workflow_run"
     )
     assert "`github-actions[bot]`" in (found.fix or "")

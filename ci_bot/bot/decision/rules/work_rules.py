@@ -123,29 +123,42 @@ def _are(subjects: list[str]) -> str:
 
 @judges(PAST_NUMBERS)
 def past_numbers_beside_query(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
-    """R06: rows differ by what SQLMesh does not compare, so nothing below is built again."""
+    """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
     downstream = followers(facts)
     for rows in judge_past_numbers(facts).changed:
         change = changes[rows.model]
-        if change.category != "non_breaking":
+        if change.category not in ("non_breaking", "forward_only"):
             continue
         are = "is" if len(rows.columns) == 1 else "are"
         what = rows.why or f"{listed(rows.columns)} {are} computed differently."
         readers = sorted(downstream.get(change.model, ()))
-        below = (
-            f"{counted(len(readers), 'model')} below {_are(readers)} not rebuilt and "
-            f"{'keeps' if len(readers) == 1 else 'keep'} the old rows ({listed(readers)})"
-            if readers
-            else "no other model reads it"
-        )
         yield risk(
             PAST_NUMBERS,
-            f"{what} The model is built again, and SQLMesh calls the change non-breaking: {below}.",
+            f"{what} {_past_numbers_of_readers(change, readers)}",
             "the owner confirms that past results are meant to change",
             model=change.model,
             path=change.path,
         )
+
+
+def _past_numbers_of_readers(change: Change, readers: list[str]) -> str:
+    """What becomes of the models below one whose rows differ, although SQLMesh rebuilds none."""
+    if change.category == "forward_only":
+        below = f", also in what reads it ({listed(readers)})" if readers else ""
+        return (
+            "The plan is forward-only, and this kind of model has no history that stays: prod's "
+            f"next run computes all of it again, and past numbers change then{below}."
+        )
+    if not readers:
+        below = "no other model reads it"
+    else:
+        keep = "keeps" if len(readers) == 1 else "keep"
+        below = (
+            f"{counted(len(readers), 'model')} below {_are(readers)} not rebuilt and {keep} the "
+            f"old rows ({listed(readers)})"
+        )
+    return f"The model is built again, and SQLMesh calls the change non-breaking: {below}."
 
 
 @judges(HISTORY_LOST)
