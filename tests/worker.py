@@ -105,7 +105,8 @@ class Client:
             report = reviewing.review(bench, wanted, planned_at=planned_at)
             commits = wanted.commits
             if commits.base is not None and commits.head is not None:
-                changed = bench.git.changed_files(commits.base, commits.head)
+                with bench.deadline.reporting():
+                    changed = bench.git.changed_files(commits.base, commits.head)
                 self.loaded = bench.loaded_among([file.path for file in changed])
             return report
 

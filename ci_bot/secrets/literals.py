@@ -59,7 +59,7 @@ _PLACEHOLDER = re.compile(
     | (?:test|fake|dummy|sample|example|mock)[-_ ]?\w* | [\w\-]*[-_](?:here|example|placeholder)
     | (?:my|user|db|app|admin|client|api|access|secret|private|auth|account|aws|s3|xxx)?[-_ ]?
       (?:my|account|access|api|secret)?[-_ ]?
-      (?:pass|password|passwd|pwd|pw|secret|token|key|credentials?)
+      (?:pass|password|passwort|kennwort|passwd|pwd|pw|secret|token|key|credentials?)
       (?:[-_ ]?(?:key|id|value|token|secret))?
     | foo | bar | baz | foobar | blah | abc | abcd | abcdef | 1?234(?:5(?:6(?:7(?:8(?:90?)?)?)?)?)?
     """
@@ -74,19 +74,23 @@ class Likeness(IntEnum):
     YES = 2
 
 
-def likeness(text: str, *, made_by_people: bool) -> Likeness:
+def likeness(text: str, *, made_by_people: bool, may_be_path: bool = True) -> Likeness:
     """How much `text`, a literal, looks like a credential.
 
     Args:
         made_by_people: A password: words with a digit are enough, and plain words are `WORD`.
             Otherwise a token or key, which machines make, so it has to look random.
+        may_be_path: Whether a text with slashes names a file; behind `user:` in an address it does
+            not.
     """
     text = text.strip()
     if len(text) < SHORTEST or not text.isprintable() or stands_for_one(text):
         return Likeness.NO
     if is_random(text):
         return Likeness.YES
-    if not made_by_people or any(char.isspace() for char in text) or _PLACE.match(text):
+    if not made_by_people or any(char.isspace() for char in text):
+        return Likeness.NO
+    if may_be_path and _PLACE.match(text):
         return Likeness.NO
     return _as_password(text)
 

@@ -13,7 +13,11 @@ _WHICH = frozenset({
     "prod", "production", "dev", "test", "stage", "staging", "ci", "main", "default", "old",
     "new", "ro", "rw", "value", "plain", "string", "raw", "b64", "base64", "encoded", "base",
 })  # fmt: skip
-_PASSWORD = re.compile(r"\w*(?:password|passwd|passphrase|passcode|pwd)|pass|pw")
+# Also as the people of a project say it: German, Dutch, Spanish, French ("mot de passe").
+_PASSWORD = re.compile(
+    r"\w*(?:password|passwd|passphrase|passcode|pwd|passwort|kennwort|wachtwoord|contrasena"
+    r"|motdepasse)|pass|pw"
+)
 _TOKEN = re.compile(
     r"\w*(?:secret|token|apikey|accesskey|secretkey|privatekey|authkey)|credentials?|jwt|pat|sas|auth"
 )
@@ -53,7 +57,7 @@ def holds(name: str) -> Holds:
     if not found:
         return Holds.NOTHING
     last, before = found[-1], found[-2] if len(found) > 1 else ""
-    if _PASSWORD.fullmatch(last):
+    if _PASSWORD.fullmatch(last) or (last, before) == ("passe", "de"):
         return Holds.PASSWORD
     if _TOKEN.fullmatch(last) or (last == "key" and before in _KEYS):
         return Holds.TOKEN
@@ -68,7 +72,7 @@ _SUSPECT = frozenset({
     "pgpass", "key", "keys", "keystore", "truststore", "webhook",
 })  # fmt: skip
 _SUSPECT_PART = re.compile(
-    r"passw|passphrase|secret|token(?!iz)|credential|apikey|accesskey|privatekey|secretkey"
+    r"passw|passphrase|kennwort|wachtwoord|contrase|motdepasse|secret|token(?!iz)|credential|apikey|accesskey|privatekey|secretkey"
 )
 # Named last, these say that the value is a place or a switch.
 _PLACES = frozenset({

@@ -14,20 +14,30 @@ from ci_bot.secrets.names import Holds, holds
 from ci_bot.secrets.shapes import Span
 
 # Most lines have none of these, and the patterns below look at every place of a line.
-_MARKS = ("pass", "pwd", "secret", "token", "credential", "key", "sig", "sharedaccess", "auth")
+_MARKS = (
+    "pass", "pwd", "secret", "token", "credential", "key", "sig", "sharedaccess", "auth",
+    "kennwort", "wachtwoord", "contrase",
+)  # fmt: skip
+# An object between a name and its value: `"secret": {"value": "..."}`.
+OBJECT_OF_VALUE = (
+    r"""(?:\{\s{0,3}\\{0,3}["']?(?:value|plain|plaintext|raw|default)\\{0,3}["']?"""
+    r"""\s{0,3}[:=]\s{0,3})?"""
+)
 _PAIR = re.compile(
-    r"""
+    rf"""
     (?P<key> passwords? | passwd | passphrase | \bpwd | secret | token | credentials?
-      | (?:(?<=[_.\-])|^[\s+>\-]{0,40})pass(?![a-z])
+      | passwort | kennwort | wachtwoord | contrase[ñn]a | mot[_ ]de[_ ]passe
+      | (?:(?<=[_.\-])|^[\s+>\-]{{0,40}})pass(?![a-z])
       | (?:api|access|private|secret|client|account|encryption)[._\-]?(?:access[._\-]?)?
         (?:key|secret)(?:[._\-]?id)?
-      | \baccount\.key\.[\w.\-]{1,100} | sharedaccess(?:key|signature)
-      | \bsig (?=\s?=\s?[\w%+/]{30}) | (?<![a-z])auth
+      | \baccount\.key\.[\w.\-]{{1,100}} | sharedaccess(?:key|signature)
+      | \bsig (?=\s?=\s?[\w%+/]{{30}}) | (?<![a-z])auth
     )
-    (?:[_.\-](?:base|value|raw|b64|base64|prod|production|dev|test|staging|old|new|ro|rw|\d{1,3}))?
-    \\{0,3}["'`]? (?P<gap>\s{0,3}) (?P<sign>=>|:=|:-|==|=|:) (?P<space>\s{0,3})
-    (?: (?P<quote>\\{0,3}["'])(?P<quoted>(?:(?!(?P=quote)).){3,500})(?P=quote)
-      | ["'`]?(?P<bare>[^\s"'`,;&)}\]|<>\\]{3,500}) )  # also where its quote has no end
+    (?:[_.\-](?:base|value|raw|b64|base64|prod|production|dev|test|staging|old|new|ro|rw|\d{{1,3}}))?
+    \\{{0,3}}["'`]? (?P<gap>\s{{0,3}}) (?P<sign>=>|:=|:-|==|=|:) (?P<space>\s{{0,3}})
+    {OBJECT_OF_VALUE}
+    (?: (?P<quote>\\{{0,3}}["'])(?P<quoted>(?:(?!(?P=quote)).){{3,500}})(?P=quote)
+      | ["'`]?(?P<bare>[^\s"'`,;&)}}\]|<>\\]{{3,500}}) )  # also where its quote has no end
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -36,7 +46,7 @@ _ARGUMENTS = re.compile(
     r"""(?P<mark>["'])(?P<name>[\w.\-]{1,200})(?P=mark)\s{0,3},\s{0,3}"""
     r"""(?P<quote>["'])(?P<value>[^"'\n]{4,500})(?P=quote)"""
 )
-_ALWAYS = re.compile(r"pass|pwd|sig$|sharedaccess", re.IGNORECASE)
+_ALWAYS = re.compile(r"pass|pwd|kennwort|wachtwoord|contrase|sig$|sharedaccess", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\(?")
 _RANDOM_MIN = 8
 

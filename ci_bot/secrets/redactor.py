@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from ci_bot.secrets.known import KnownValues
+from ci_bot.secrets.netrc import EntryReader
 from ci_bot.secrets.pairs import pair_spans
 from ci_bot.secrets.shapes import (
     BEGIN_KEY,
@@ -23,6 +24,11 @@ from ci_bot.secrets.shapes import (
     echoed,
     issued,
     placed,
+)
+from ci_bot.secrets.terminal_codes import (
+    list_original_places,
+    restore_span,
+    strip_terminal_codes,
 )
 
 if TYPE_CHECKING:
@@ -74,11 +80,22 @@ class Redactor:
         return redacted(document, self._text)
 
     def spans(self, line: str) -> list[Span]:
-        """The places in one line (or a segment of one) that must not be shown, in order."""
+        """The places in one line (or a segment of one) that must not be shown, in order.
+
+        A line with terminal codes is looked at as it stands and as it will be shown.
+        """
+        spans = self._spans(line)
+        shown = strip_terminal_codes(line)
+        if shown != line:
+            places = list_original_places(line)
+            spans += [restore_span(span, places) for span in self._spans(shown)]
+        return _merged(spans)
+
+    def _spans(self, line: str) -> list[Span]:
         spans = [span for found in (issued, placed, echoed) for _, span in found(line)]
         spans += pair_spans(line)
         spans += self._known.spans(line)
-        return _merged(spans)
+        return spans
 
     def cut(self, line: str) -> int | None:
         """Where an unfinished line may be cut without cutting a secret; None while it is short."""
@@ -103,6 +120,7 @@ class StreamRedactor:
         self._pending_length = 0
         self._in_key = False
         self._repeated = False
+        self._netrc = EntryReader()
 
     def feed(self, piece: str) -> str:
         """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
@@ -141,9 +159,12 @@ class StreamRedactor:
         return "".join(done)
 
     def _segment(self, text: str) -> str:
-        """One line, or a segment of one; a private key is the only shape that spans lines."""
+        """One line, or a segment of one; few shapes span lines: a private key, a .netrc's entry."""
         body = text.rstrip("\r\n")
         ending = text[len(body) :]
+        shown = strip_terminal_codes(body)
+        if shown != body and (self._in_key or BEGIN_KEY.search(shown)):
+            return self._segment(shown + ending)  # such a line needs no colours
         if self._in_key:
             end = END_KEY.search(body)
             if end is not None:
@@ -152,20 +173,22 @@ class StreamRedactor:
             if KEY_BODY.fullmatch(body):
                 return (MASK[: len(body)] if body.strip() else body) + ending
             self._in_key = False
-        repeated, self._repeated = self._repeated, YAML_MARK.fullmatch(body) is not None
+        repeated, self._repeated = self._repeated, YAML_MARK.fullmatch(shown) is not None
         value = YAML_VALUE.fullmatch(body) if repeated else None
         if value is not None:
             start = value.start(value.lastindex or 0)
             return self._plain(body[:start]) + MASK + ending
+        passwords = self._netrc.list_passwords(shown)
         begin = _unfinished_key(body)
         if begin is None:
-            return self._plain(text)
+            return self._plain(shown, passwords) + ending if passwords else self._plain(text)
         self._in_key = True
         return self._plain(body[:begin]) + MASK + ending
 
-    def _plain(self, text: str) -> str:
+    def _plain(self, text: str, more: Iterable[Span] = ()) -> str:
+        """`text`, a line or a part of one, without its secrets and the places `more`."""
         parts, position = [], 0
-        for start, end in self._redactor.spans(text):
+        for start, end in _merged([*self._redactor.spans(text), *more]):
             parts += [text[position:start], MASK]
             position = end
         return "".join(parts) + text[position:]

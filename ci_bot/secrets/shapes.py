@@ -156,6 +156,29 @@ PLACED: tuple[Shape, ...] = (
         "://",
         r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:([^\s/\"'<>]{3,500})@",
     ),
+    # SQLAlchemy takes every character but `@` for a part of the password, so it may have a slash,
+    # as what is drawn as base64 has. What follows a port, a variable or the name of a repository is
+    # a path.
+    _shape(
+        "a password in an address",
+        "://",
+        r"(?<![A-Za-z0-9+.\-])(?!(?:git\+)?(?:ssh|git|file)://)[A-Za-z][A-Za-z0-9+.\-]{0,30}://"
+        r"[^\s:/@\"'<>]{0,200}:(?!(?:\d{1,5}|(?i:port)|\$\w+|\$?\{+[^\s{}/]{0,100}\}+|%\w)[/,])"
+        r"([^\s/@\"'<>]{0,200}/[^\s@\"'<>]{2,300})@[\w\[{$.\-]",
+    ),
+    # In quotes of one kind the other kind is a character like others.
+    _shape(
+        "a password in an address",
+        "://",
+        r"(?<=\")[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:(?!\d{1,5}['/,])"
+        r"([^\s@\"]{0,200}['<>][^\s@\"]{2,300})@[\w\[{$.\-]",
+    ),
+    _shape(
+        "a password in an address",
+        "://",
+        r"(?<=')[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:(?!\d{1,5}[\"/,])"
+        r"([^\s@']{0,200}[\"<>][^\s@']{2,300})@[\w\[{$.\-]",
+    ),
     _shape(
         "a password in an address",
         "jdbc:oracle:",
@@ -198,6 +221,21 @@ PLACED: tuple[Shape, ...] = (
         "a password on a command line",
         "curl",
         r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{3,200})",
+    ),
+    # `-p` and the password in one word; with a blank between them the program asks, and docker's
+    # `-p` names ports.
+    _shape(
+        "a password on a command line",
+        "mysql mariadb",
+        r"(?:^|[\s/\"'`(;&|])(?:mysql|mariadb)(?:-?(?:admin|dump|import|check|show|slap|pump|binlog"
+        r"|sh|backup))?(?![\w\-.])[^\n|;&]{0,300}?[\s\"',]-p"
+        r"(?!(?:[\d.]+:)?\d{1,5}(?::\d{1,5})?(?:/\w+)?(?:[\s\"']|$))"
+        r"[\"']?([^\s\"'$%{<,\-][^\s\"'<>|;&]{2,200})",
+    ),
+    _shape(
+        "a password on a command line",
+        "sshpass",
+        r"\bsshpass\s{1,3}-p\s{0,3}[\"']?([^\s\"'$%{<\-][^\s\"']{2,200})",
     ),
     _shape(
         "a password for a machine",

@@ -8,6 +8,7 @@ import json
 import shlex
 from collections.abc import Callable
 from itertools import pairwise
+from time import perf_counter
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -16,11 +17,16 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from sqlmesh.utils import sanitize_name
 
+from ci_bot.bot.cage.watch.log import LogReader
+from ci_bot.bot.comment.text.markdown import one_line
+from ci_bot.bot.runner.escapes import plain_line
 from ci_bot.contracts.base import Failure, Versions
 from ci_bot.contracts.documents.cleanup import CleanupDocument
 from ci_bot.secrets import MASK, Redactor, encodings
 from ci_bot.secrets.redactor import LINE_SEGMENT
+from ci_bot.secrets.terminal_codes import strip_terminal_codes
 from tests.oracle.fuzzing import caught, fuzz
+from tests.unit.secrets.innocents import INNOCENT_LINES
 from tests.unit.secrets.leaks import LEAKS, Leak
 
 TOKEN = "ghs_" + "Ab3dEf6hIj9lMn0pQr2tUv5xYz8bCd1fGh4j"
@@ -396,3 +402,101 @@ def test_redact__what_pydantic_repeats_of_its_input() -> None:
     )
     assert "hunter22" not in Redactor().redact(told)
     assert "type=int_parsing" in Redactor().redact(told)
+
+
+# --- terminal codes -------------------------------------------------------------------------------
+
+CODES = ["\x1b[0m", "\x1b[38;5;208m", "\x1b]8;;https://x.example\x1b\\", "\x1bM", "\x9b1m"]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("secret", [PASSWORD, TOKEN])
+def test_redact__a_value_with_terminal_codes_in_it(secret: str, code: str) -> None:
+    """Whatever shows a text takes the codes out, and puts the value together again."""
+    redactor = Redactor([secret])
+    for at in range(1, len(secret), 3):
+        coloured = f"a {secret[:at]}{code}{secret[at:]} b {code}c"
+        for shown in (plain_line(redactor.redact(coloured)), one_line(redactor.redact(coloured))):
+            assert shown == f"a {MASK} b c"
+
+
+def test_redact__a_value_whose_every_character_has_a_colour() -> None:
+    coloured = "".join(f"\x1b[3{place % 8}m{char}" for place, char in enumerate(TOKEN))
+    assert strip_terminal_codes(Redactor([TOKEN]).redact(f"<{coloured}>")) == f"<{MASK}>"
+
+
+@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
+def test_redact__a_leak_with_a_colour_in_it(leak: Leak) -> None:
+    """No known value: the shape alone gives it away, once the colours are gone."""
+    if leak.path in BY_PATH or not leak.surely:
+        return
+    half = len(leak.secret.splitlines()[0]) // 2
+    coloured = leak.text.replace(leak.secret, f"{leak.secret[:half]}\x1b[1m{leak.secret[half:]}")
+    shown = strip_terminal_codes(Redactor().redact(coloured))
+    assert shown == Redactor().redact(leak.text)
+
+
+def test_redact__a_coloured_private_key() -> None:
+    coloured = "\n".join(f"\x1b[32m{line}\x1b[0m" for line in KEY.split("\n"))
+    shown = Redactor().redact(f"{coloured}\nrest")
+    assert not any(line in shown for line in KEY.split("\n")[1:3])
+    assert shown.endswith("rest")
+
+
+def test_log__a_value_with_a_colour_in_it_whatever_the_reads() -> None:
+    value = "S3cr3t-Vq81zPw/x+y=9"
+    printed = f"LOGGED {value[:8]}\x1b[0m{value[8:]} end\n".encode()
+    for size in (1, 5, 1000):
+        reader = LogReader(Redactor([value]), line_characters=30, limit_bytes=1000)
+        pieces = [printed[at : at + size] for at in range(0, len(printed), size)]
+        lines = [line for piece in pieces for line in reader.feed(piece)]
+        assert [plain_line(line) for line in lines] == [f"LOGGED {MASK} end"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for _, line in INNOCENT_LINES
+        if any(word in line for word in ("mysql", "://", "sshpass", "machine", "password "))
+        and not any(
+            word in line
+            for word in ("PASSWORD}", "user:password@", "{password}", "curl -", "hunter22")
+        )
+    ],
+)
+def test_redact__addresses_commands_and_sentences_stay(line: str) -> None:
+    assert Redactor().redact(line) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[" * 60_000,
+        "\x1b]" * 60_000,
+        "\x1b[31ma" * 30_000,
+        "a://b:" * 30_000,
+        "a://b:c/" * 30_000,
+        "\"a://b:'" * 30_000,
+        "mysql -p" * 30_000,
+        "mysql " + "x " * 60_000,
+        "password x " * 20_000,
+        " login a" * 30_000,
+        '"secret": {"value": ' * 10_000,
+        "sshpass -p " * 20_000,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_redact__the_time_grows_with_the_length_only(text: str) -> None:
+    """Four times the text takes about four times as long, and not sixteen times."""
+
+    def seconds(part: str) -> float:
+        def once() -> float:
+            started = perf_counter()
+            Redactor(KNOWN).redact(part)
+            return perf_counter() - started
+
+        return min(once() for _ in range(3))
+
+    short = seconds(text[: len(text) // 4])
+    assert seconds(text) < 9 * short + 0.2

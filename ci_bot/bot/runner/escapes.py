@@ -13,7 +13,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+from ci_bot.secrets.terminal_codes import strip_terminal_codes
+
 _DROPPED_ENDS = re.compile(r"\A[\s=]+|\s+\Z")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -36,7 +37,7 @@ def plain_line(text: str) -> str:
     as `\\u{..}`: a carriage return starts a new line for the runner, and its comparisons skip
     zero-width characters. `##[` gets a space, and a line that begins with `::` a bar before it.
     """
-    text = visible(_ANSI.sub("", text)).replace("##[", "## [")
+    text = visible(strip_terminal_codes(text)).replace("##[", "## [")
     return f"| {text}" if text.lstrip().startswith("::") else text
 
 

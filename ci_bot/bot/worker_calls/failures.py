@@ -15,11 +15,14 @@ from ci_bot.errors import (
     BotError,
     Incomplete,
     Refused,
+    TimedOut,
     WorkerFailed,
 )
 from ci_bot.secrets import Redactor
 from ci_bot.secrets.cutting import quoted_value
 
+# How a question to the worker ends that was put. Other failures come before that.
+WORKER_ENDS = (TimedOut, WorkerFailed)
 _MOST_PROBLEMS = 5
 _KINDS = {kind.exit_code: kind for kind in (BadInput, Refused, Incomplete)}
 

@@ -52,6 +52,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         NotLoaded: the project does not load.
         SQLMeshError: SQLMesh refuses to plan it.
     """
+    ports.progress("load", "loading the project")
     opened = open_for_review(request, ports)
     context = opened.context
     names = Names(context.default_catalog, context.default_dialect)
@@ -83,6 +84,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         project=validation.of_project(opened, place, stamp),
         changed_files=request.changed_files,
     )
+    ports.progress("rules", "looking at models and changes")
     with clock.phase("rules"):
         inputs = rule_inputs(
             opened,
@@ -95,6 +97,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         found = find(inputs)
         told = (*described["changes"], *found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)
+    ports.progress("impact", "following the changed columns")
     with clock.phase("impact"):
         impact = column_impact(planned, names, found, compare_seed_rows(inputs))
     described["cost"] = with_unneeded(described["cost"], described["work"], impact)

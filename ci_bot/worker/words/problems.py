@@ -10,6 +10,7 @@ from pathlib import Path
 from ci_bot.contracts.base import Failure
 from ci_bot.contracts.places import Places
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
+from ci_bot.secrets.terminal_codes import strip_terminal_codes
 from ci_bot.worker.process import java
 from ci_bot.worker.words.causes import cause_of
 from ci_bot.worker.words.names import file_name
@@ -18,7 +19,6 @@ from ci_bot.worker.words.names import file_name
 MAX_CAUSES = 20
 MAX_LINES = 15
 LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # What PySpark says first where it has no class of its own for a Java exception.
 # How SQLGlot's parser quotes the word at which it stopped: a dump of the whole token. At the end of
 # a text that is one of its own.
@@ -104,7 +104,7 @@ def sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
     if _says_that_java_is_gone(error):
         return SPARK_IS_GONE
-    text = _ANSI.sub("", speakable(str(error))).strip() or type(error).__name__
+    text = strip_terminal_codes(speakable(str(error))).strip() or type(error).__name__
     text = _TOKEN.sub(_word, _PY4J.sub("", text))
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the

@@ -7,12 +7,15 @@ grow with the pull request as well, and all of it happens before or after the wo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ci_bot.errors import TimedOut
 
 # A run that is out of time still says so: in its comment, which may mean to wait for GitHub.
 REPORT_SECONDS = 60.0
+# Of these, what a report may still ask of git; the rest is GitHub's.
+GIT_REPORT_SECONDS = 20.0
 _TWO_MINUTES = 120
 
 
@@ -28,10 +31,11 @@ class Deadline:
         self.seconds = seconds
         self._clock = clock
         self._end = clock() + seconds
+        self._more = 0.0
 
     def left(self) -> float:
         """Seconds of work that are left, never less than none."""
-        return max(0.0, self._end - self._clock())
+        return max(0.0, self._end + self._more - self._clock())
 
     def timeout(self) -> float | None:
         """`left`, in the form in which the standard library takes it: None is no bound."""
@@ -46,8 +50,20 @@ class Deadline:
         Raises:
             TimedOut: the moment has passed.
         """
-        if self._clock() >= self._end:
+        if self._clock() >= self._end + self._more:
             raise self.error(doing)
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """What is asked inside belongs to the report of the work, and has some seconds more.
+
+        The work has used its time up, perhaps. What it found is not lost to that.
+        """
+        self._more = GIT_REPORT_SECONDS
+        try:
+            yield
+        finally:
+            self._more = 0.0
 
     def check_report(self, doing: str, *, wait: float = 0.0) -> None:
         """The same for telling of the work, which may begin when its time is over.

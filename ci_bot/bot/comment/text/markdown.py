@@ -12,15 +12,11 @@ from __future__ import annotations
 import html
 import re
 
+from ci_bot.secrets.terminal_codes import strip_terminal_codes
+
 NAME_LIMIT = 120
 ELLIPSIS = "…"
 
-_ANSI = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, hyperlinks
-    r"|\x1b[@-Z\\-_]"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
 # Letters and marks that print as nothing although Unicode calls them printable.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0") | {
     chr(code) for code in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
@@ -48,7 +44,7 @@ def reveal(text: str, keep: str = "") -> str:
     spaces are all shown, so that nobody reads a name that is not there. `keep` lists exceptions.
     A run of 40 backticks or more is written with its length, because no span or fence can hold it.
     """
-    text = _LONG_RUN.sub(lambda run: f"\\u{{60}}×{len(run[0])}", _ANSI.sub("", text))
+    text = _LONG_RUN.sub(lambda run: f"\\u{{60}}×{len(run[0])}", strip_terminal_codes(text))
     if text.isascii() and text.isprintable():
         return text
     return "".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ci_bot.bot.decision import blame, in_one
 from ci_bot.bot.worker_calls import base_cache
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.failures import bad_input
+from ci_bot.bot.worker_calls.failures import WORKER_ENDS, bad_input, failure_of
 from ci_bot.bot.worker_calls.review.changed_files import Changes
 from ci_bot.bot.worker_calls.review.review_options import ReviewOptions
 from ci_bot.bot.worker_calls.review.scanning import scan_of
@@ -40,15 +40,33 @@ def facts_of(
         if answer.prod_not_found is not None:
             answer = _without_prod(answer, client, options, changed, team)
         return answer, answer.baseline, None
-    failure = answer.failure
+    return _ask_base_too(client, options, changed, team, answer.failure)
+
+
+def _ask_base_too(
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: Changes | None,
+    team: TeamPolicy,
+    failure: Failure,
+) -> tuple[ReviewFacts, Baseline, Failure | None]:
+    """What the base branch says, where a failure against prod's state asks for that."""
     if options.commits.base is not None and client.git.has(options.commits.base):
         if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
-            facts, baseline = _ask_base(client, options, changed, team)
+            try:
+                facts, baseline = _ask_base(client, options, changed, team)
+            except WORKER_ENDS as error:
+                ended = failure_of(error, "plan", client.redactor)
+                return failed(ended, client, options), "base-branch", failure
             if facts.failure is None:
                 return facts, baseline, failure
         elif failure.stage in _LOADING:
             # Whether the base branch fails alike is asked only now: it is a second load.
-            facts, baseline = _ask_base(client, options, changed, team)
+            try:
+                facts, baseline = _ask_base(client, options, changed, team)
+            except WORKER_ENDS:
+                # Why the pull request does not load is known, and stays the answer.
+                return failed(failure, client, options), "state", None
             if facts.failure is not None or not facts.project.models:
                 return facts, baseline, None
     return failed(failure, client, options), "state", None

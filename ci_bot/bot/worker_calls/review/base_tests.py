@@ -41,13 +41,13 @@ def compared_with_base(
 def _on_base(
     client: WorkerClient, failures: Iterable[TestFailure], base: str | None, owner: Owner
 ) -> dict[tuple[str | None, str], TestOnBase]:
-    if base is None or not client.git.has(base):
-        return {}
-    projects = client.export_base(base)
-    if not projects:
-        return {}
     wanted = sorted({(failure.path or "", failure.name) for failure in failures})
     try:
+        if base is None or not client.git.has(base):
+            return {}
+        projects = client.export_base(base)
+        if not projects:
+            return {}
         request = client.request(
             BaseTestsRequest,
             base_repository=client.base_directory,
@@ -56,7 +56,8 @@ def _on_base(
         ).model_copy(update={"projects": projects})
         answer = client.base_tests(request)
     except BotError:
-        return {}  # the base's own code broke its process; the pull request is not to blame
+        # The base's own code broke its process, or there is no time left: nobody can tell.
+        return {}
     if isinstance(answer, Failure):
         return {}
     return _requested_names(answer, wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 
 from ci_bot.bot.cage.git.repository import GitFile
@@ -16,7 +16,7 @@ from ci_bot.bot.decision import (
 )
 from ci_bot.bot.policy.weighing import Weighing
 from ci_bot.bot.worker_calls.client import WorkerClient
-from ci_bot.bot.worker_calls.failures import failure_of
+from ci_bot.bot.worker_calls.failures import WORKER_ENDS, failure_of
 from ci_bot.bot.worker_calls.review.asking import facts_of, failed
 from ci_bot.bot.worker_calls.review.base_tests import compared_with_base
 from ci_bot.bot.worker_calls.review.changed_files import Changes, changed_by
@@ -48,8 +48,9 @@ _PROSE = (".md", ".rst", ".csv", ".tsv")
 def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
 
-    So is a worker that fails once the changed files were read: what they say is reported all the
-    same.
+    So is a worker that fails: what the changed files say, and which of them ran, is reported all
+    the same. What git has no time to answer any more makes a report shorter and never
+    replaces it.
     """
     changed = changed_by(client.git, options.commits)
     team = policy_that_counts(
@@ -69,12 +70,32 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
     try:
         facts, baseline, state_failure = facts_of(client, options, changed, team)
     except BotError as error:
-        if client.scanned is None:
+        if client.scanned is None and (changed is None or not isinstance(error, WORKER_ENDS)):
             raise
         failure = failure_of(error, "plan", client.redactor)
         facts, baseline = failed(failure, client, options), "state"
     team.check(facts)
     facts = compared_with_base(client, facts, options.commits.base, options.owner)
+    found = _Found(facts, baseline, state_failure, changed, team)
+    with client.deadline.reporting():
+        return _make_report(client, options, found, planned_at=planned_at)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known once the worker has ended, however it ended."""
+
+    facts: ReviewFacts
+    baseline: Baseline
+    state_failure: Failure | None
+    changed: Changes | None
+    team: TeamPolicy
+
+
+def _make_report(
+    client: WorkerClient, options: ReviewOptions, found: _Found, *, planned_at: str
+) -> Report:
+    facts, changed, team = found.facts, found.changed, found.team
     bot = BotFacts(
         changed_files=tuple(changed.paths) if changed is not None else None,
         too_large=changed.too_large if changed is not None else (),
@@ -99,7 +120,12 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
         policy_changes=(*team.changes, *added_comments(weighing.comments)),
     )
     report = _report(
-        facts, baseline, options, bot, planned_at=planned_at, state_failure=state_failure
+        facts,
+        found.baseline,
+        options,
+        bot,
+        planned_at=planned_at,
+        state_failure=found.state_failure,
     )
     report = report.model_copy(
         update={
@@ -122,7 +148,10 @@ def _owners(
     """Nobody, where the base is none whose policy counts."""
     if team.commit is None or team.no_lighter is not None:
         return []
-    return owners_of_models(weighing, client.git, team.commit, facts.changes, risks)
+    try:
+        return owners_of_models(weighing, client.git, team.commit, facts.changes, risks)
+    except TimedOut:
+        return []
 
 
 def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
@@ -164,7 +193,10 @@ def _code_on_load(
         if head is None or len(looked_for) == MOST_WORDS:
             return True  # what nobody has looked for counts as used
         looked_for.append(word)
-        found = set(client.git.mentions(head, word)) - {path}
+        try:
+            found = set(client.git.mentions(head, word)) - {path}
+        except TimedOut:
+            return True
         return any(not name.lower().endswith(_PROSE) for name in found)
 
     return code_that_runs_on_load(files, loaded, client.projects, mentioned)

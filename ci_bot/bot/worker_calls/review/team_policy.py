@@ -37,6 +37,7 @@ from ci_bot.bot.worker_calls.review.policy_files import (
 from ci_bot.contracts.documents.policy import PolicyUsed
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.policy.scopes import ModelScope, ScopedModels
+from ci_bot.errors import TimedOut
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,27 @@ class TeamPolicy:
         check_selections(self.proposed or self.policy, self.scopes, facts.scoped)
 
     def weighing(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> Weighing:
-        """What weighs the findings of a review."""
+        """What weighs the findings of a review.
+
+        Where git has no time left to show whose the files are, nothing becomes lighter.
+        """
         own = self.policy.scopes()
         answers = facts.scoped[: len(own)]
-        return Weighing(
+        weighing = Weighing(
             policy=self.policy,
             matches=Matches.of(own, answers),
             today=self.today,
             loosens=self.no_lighter is None,
-            files=model_files(facts, git, changed),
-            comments=self._comments(facts, git, changed),
             acceptances=Acceptances.of(facts.acceptances, facts.changes),
         )
+        try:
+            return replace(
+                weighing,
+                files=model_files(facts, git, changed),
+                comments=self._comments(facts, git, changed),
+            )
+        except TimedOut:
+            return replace(weighing, loosens=False)
 
     def _comments(self, facts: ReviewFacts, git: Git, changed: Changes | None) -> IgnoreComments:
         commit = self.commit

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from ci_bot.secrets.literals import Likeness, is_sample, likeness
 from ci_bot.secrets.names import Holds, holds
+from ci_bot.secrets.netrc import list_entry_passwords
+from ci_bot.secrets.pairs import OBJECT_OF_VALUE
 from ci_bot.secrets.shapes import BEGIN_KEY, EVERY, Shapes, issued, placed
 
 # Longer lines are data; issued credentials are looked for in them all the same.
@@ -35,12 +37,15 @@ _PROSE = frozenset({
 # Files whose format leaves names out.
 _NETRC = frozenset({".netrc", "_netrc", ".authinfo"})
 _PGPASS = frozenset({".pgpass", "pgpass.conf"})
-_QUICK = re.compile(r"pass|pwd|pw\b|secret|token|key|credential|auth|jwt|pat\b|sas\b")
+_QUICK = re.compile(
+    r"pass|pwd|pw\b|secret|token|key|credential|auth|jwt|pat\b|sas\b|kennwort|wachtwoord|contrasena"
+)
 _LITERAL = r"""(?: "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' )"""
 _NAMED = re.compile(
     rf"""(?x)
     (?P<name> ["'`]? (?<![\w.\-])[A-Za-z_][\w.\-]{{0,200}} ["'`]? ) (?:\s{{0,3}}\])?
     \s{{0,20}} (?: : (?:\s{{0,3}}str)? \s{{0,3}} =? | => | = (?!=) ) \s{{0,20}}
+    {OBJECT_OF_VALUE}
     (?P<value> [rbfuRBFU]{{0,2}} {_LITERAL} | [^\s,;\#)}}\]]{{1,1000}} )
     """
 )
@@ -115,7 +120,7 @@ def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterat
     if len(line) > LONGEST_LINE:
         return
     yield from _by_place(lines, number, path, shapes)
-    yield from _by_file(line, path.rpartition("/")[2])
+    yield from _by_file(lines, number, path.rpartition("/")[2])
     if _QUICK.search(line.lower()):
         yield from _defaults(line)
         yield from _by_name(line, path)
@@ -141,13 +146,14 @@ def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> I
         if start >= offset:
             # A header without a scheme is as likely an expression.
             header = shape.marks == ("authorization",)
-            yield from _graded(shape.what, _grade_placed(text[start:end], header=header))
+            grade = _grade_placed(text[start:end], header=header, address=shape.marks == ("://",))
+            yield from _graded(shape.what, grade)
 
 
-def _grade_placed(value: str, *, header: bool) -> Likeness:
+def _grade_placed(value: str, *, header: bool, address: bool) -> Likeness:
     scheme = _SCHEME.match(value)
     if scheme is None:
-        return likeness(value, made_by_people=not header)
+        return likeness(value, made_by_people=not header, may_be_path=not address)
     rest = value[scheme.end() :]
     if scheme[1].lower() == "basic":
         try:
@@ -157,12 +163,14 @@ def _grade_placed(value: str, *, header: bool) -> Likeness:
     return likeness(rest, made_by_people=True)
 
 
-def _by_file(line: str, name: str) -> Iterator[Credential]:
+def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[Credential]:
     """Files whose format leaves names out."""
-    if name in _NETRC:
-        found = re.search(r"\bpassword\s+(\S+)", line)
-        if found:
-            yield from _graded("a password", likeness(found[1], made_by_people=True))
+    line = lines[number]
+    found = list_entry_passwords(lines, number)
+    if not found and name in _NETRC:
+        found = [match.span(1) for match in re.finditer(r"\bpassword\s+(\S+)", line)]
+    for start, end in found:
+        yield from _graded("a password", likeness(line[start:end], made_by_people=True))
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
