@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -61,6 +62,14 @@ class Risk(Finding):
     weighed: Weighed | None = Field(
         default=None, description="Why it weighs something else than by itself; null: it does not."
     )
+
+
+def what_does_not_load(failures: Sequence[Failure]) -> str:
+    """What keeps a project from being planned that is not the pull request's doing: a beginning of
+    a sentence."""
+    if any(failure.project is not None for failure in failures):
+        return "A model of another project on the same state does not load here"
+    return "The base branch does not load here"
 
 
 class ReviewFacts(Contract):

@@ -33,7 +33,13 @@ from ci_bot.bot.worker_calls.review.that_counts import policy_that_counts
 from ci_bot.bot.worker_calls.review.unplanned import BASE_FAILURES, failed_facts
 from ci_bot.contracts.base import Failure, Line
 from ci_bot.contracts.documents.policy import ModelOwners
-from ci_bot.contracts.documents.report import Baseline, Report, ReviewFacts, Risk
+from ci_bot.contracts.documents.report import (
+    Baseline,
+    Report,
+    ReviewFacts,
+    Risk,
+    what_does_not_load,
+)
 from ci_bot.errors import BotError, TimedOut
 
 # Each is a search through all files of the head.
@@ -235,7 +241,9 @@ def _report(
 
 def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
     if facts.failure is not None or facts.base_failures:
-        return "The plan failed." if facts.failure else "The base branch does not load."
+        return (
+            "The plan failed." if facts.failure else f"{what_does_not_load(facts.base_failures)}."
+        )
     if fork:
         return "Plans of a fork are reviewed, never applied."
     if baseline == "base-branch":
