@@ -122,6 +122,12 @@ class Failure(Contract):
     model: Name | None = None
     path: FilePath | None = None
     line: Count | None = None
+    project: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Whose recorded code it is about, where that is another project on the same "
+        "state; empty where the record does not say.",
+    )
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -185,6 +185,23 @@ def test_configuration__that_asks_for_input__is_named(repository: Repository) ->
     assert (report.failure.path, report.failure.line) == ("config.py", 1)
 
 
+def test_configuration__whose_module_does_not_load__is_not_called_invalid(
+    repository: Repository,
+) -> None:
+    config = (
+        "import sys\nfrom pathlib import Path\nsys.path.append(str(Path(__file__).parent))\n"
+        "from own_settings import NAME\nfrom sqlmesh.core.config import Config\nconfig = Config()\n"
+    )
+    module = {"own_settings.py": "import no_such_package_9\nNAME = 'x'\n"}
+    report = reviewed(repository, GOOD, {"config.yaml": None, "config.py": config, **module})
+    assert report.failure is not None
+    assert report.failure.message == (
+        "The SQLMesh configuration does not load: `own_settings.py` imports `no_such_package_9`, "
+        "which is not installed here."
+    )
+    assert report.failure.path == "own_settings.py"
+
+
 def test_macro_tests__that_import_a_missing_package__are_named_on_either_side(
     repository: Repository,
 ) -> None:

@@ -75,6 +75,18 @@ def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
     assert lines[-1] == "Caused by: java.io.IOException: full"
 
 
+def test_sentence__of_macros_that_fail__leaves_out_the_query_and_keeps_the_cause() -> None:
+    query = "\n".join(["SELECT", *(f"  column_{number}," for number in range(40)), "FROM a"])
+    said = f"Failed to resolve macros for\n\n{query}\n\nMacro 'one_more' does not exist.\n"
+    assert sentence(ValueError(said)) == (
+        "Failed to resolve its macros: Macro 'one_more' does not exist."
+    )
+    inside = "Failed to load model from file 'a.sql':\n\n  " + said.replace("\n", "\n  ")
+    assert sentence(ValueError(inside)).endswith(
+        "\n  Failed to resolve its macros: Macro 'one_more' does not exist."
+    )
+
+
 def test_sentence__of_an_empty_message__is_the_name_of_the_exception() -> None:
     assert sentence(KeyError()) == "KeyError"
 

@@ -24,6 +24,7 @@ from ci_bot.bot.comment.text.options import options_sentence, said
 from ci_bot.bot.comment.text.window import short_window
 from ci_bot.contracts.documents.finding_groups import group_risks
 from ci_bot.contracts.documents.plan import Change, ModelRange, Restatement
+from ci_bot.contracts.documents.report import what_does_not_load
 from ci_bot.contracts.documents.work import tables_of
 
 FAILURE_LINES = 15
@@ -290,6 +291,11 @@ class ReviewView(PlannedWork):
     def unplanned(self) -> bool:
         """Whether there is no plan because the base branch does not load."""
         return bool(self.report.base_failures) and not self.report.project.models
+
+    @property
+    def what_does_not_load(self) -> str:
+        """Whose project keeps this one from being planned, where it is not the pull request's."""
+        return what_does_not_load(self.report.base_failures)
 
     @property
     def base_head(self) -> str:

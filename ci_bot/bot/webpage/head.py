@@ -18,7 +18,7 @@ from ci_bot.bot.webpage.findings import where
 from ci_bot.bot.webpage.story import lint_words, tests_words
 from ci_bot.contracts.base import short
 from ci_bot.contracts.documents.apply import ApplyDocument
-from ci_bot.contracts.documents.report import Report
+from ci_bot.contracts.documents.report import Report, what_does_not_load
 
 _RESULTS = {
     "nothing_to_apply": ("no_changes", "⚪", "Nothing to apply"),
@@ -280,7 +280,7 @@ def _warnings(report: Report | None, context: CommentContext) -> list[str]:
         found.append(notice.text())
     if report is not None and report.base_failures:
         found.append(
-            "The base branch does not load here. "
+            f"{what_does_not_load(report.base_failures)}. "
             + (
                 "This pull request is not why; nothing of it could be planned or checked until "
                 "that is mended."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -85,6 +86,14 @@ class FindingGroup(Contract):
     clears_when: Line = Field(description="Of the first place.")
     weighed: Weighed | None = None
     places: list[FoundAt]
+
+
+def what_does_not_load(failures: Sequence[Failure]) -> str:
+    """What keeps a project from being planned that is not the pull request's doing: a beginning of
+    a sentence."""
+    if any(failure.project is not None for failure in failures):
+        return "A model of another project on the same state does not load here"
+    return "The base branch does not load here"
 
 
 class ReviewFacts(Contract):

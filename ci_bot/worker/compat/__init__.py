@@ -47,6 +47,7 @@ from ci_bot.worker.compat.loading import (
     registries_kept,
 )
 from ci_bot.worker.compat.macros import judge_macro_code
+from ci_bot.worker.compat.other_projects import FailingNode, failing_nodes_of_others
 from ci_bot.worker.compat.planner import (
     RefusedChange,
     expand_selection,
@@ -108,6 +109,7 @@ __all__ = [
     "AuditListener",
     "AuditOutcome",
     "AuditQuestion",
+    "FailingNode",
     "LazySparkConnectionConfig",
     "LeasedPlanEvaluator",
     "ListingSparkAdapter",
@@ -129,6 +131,7 @@ __all__ = [
     "executed_text",
     "executor_count",
     "expand_selection",
+    "failing_nodes_of_others",
     "find_engines_unimported",
     "first_restatements",
     "forget_cached_snapshots",

@@ -21,6 +21,8 @@ from ci_bot.worker.records.cost_ledger import CostLedger, RunRow
 # The newest of each model; what it cost a year ago is no longer what it costs.
 _NEWEST = 10
 _CERTAIN_RUNS = 3
+# A range whose ends are so many times apart says little.
+_WIDE = 5.0
 # Java's optimizing compiler takes 8 s of an apply of a few small tables on two cores (26 s instead
 # of 18 s), and saves a seventh of one that works through 6 million rows (55 s instead of 63 s), so
 # it is worth its time from about a minute of building on. (tests/benchmarks: life, volume)
@@ -214,7 +216,15 @@ def _basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
 
 
 def _confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
-    if unknown or any(found.layer == "input_size" for found in models):
+    low, high = (
+        sum(hours)
+        for hours in zip(
+            *((found.executor_hours_low, found.executor_hours_high) for found in models),
+            strict=True,
+        )
+    )
+    sized = any(found.layer == "input_size" for found in models)
+    if unknown or sized or high > _WIDE * low:
         return "low"
     certain = all(found.runs >= _CERTAIN_RUNS and found.layer == "ledger" for found in models)
     return "high" if certain else "medium"

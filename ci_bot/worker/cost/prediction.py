@@ -1,7 +1,9 @@
 """What one model will take, from what it took before. Pure: numbers in, numbers out.
 
 With enough runs that differ, `a x batches + b x bytes that are read`; else so much an interval. A
-fixed part for each batch is what a small table costs, the bytes are what a large one does.
+fixed part for each batch is what a small table costs, the bytes are what a large one does. So a
+rate by interval holds only for batches about as long as those that were seen: of longer ones, the
+fixed part is taken once for each batch.
 """
 
 from __future__ import annotations
@@ -16,6 +18,12 @@ FEWEST_RUNS = 5
 SPREAD = 1.5
 # One run says nothing about the spread. Backfills of one model seldom differ by more than this.
 SPREAD_LOW, SPREAD_HIGH = 0.6, 1.6
+# What is said of a batch that is longer than all that were seen may be off by more than a rate.
+LONGER_LOW, LONGER_HIGH = 0.4, 2.5
+# Starting a batch, and committing what it wrote, takes no longer, whatever it computes.
+LONGEST_START = 60.0
+# As many bytes take about as long to read as a batch takes to start, where nothing better is known.
+BYTES_OF_A_START = 200_000_000
 # Each look at so many lines is one around the best of the look before.
 _ZOOMS, _STEPS = 8, 40
 
@@ -83,9 +91,53 @@ def predict(
         middle = fixed * batches + per_byte * size
         off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
         return _spread(middle, middle * min(off), middle * max(off), len(runs))
+    if _are_longer(runs, intervals, batches):
+        return _of_longer_batches(runs, intervals, batches, others)
     rates = [run.seconds / run.intervals * _longer(run, others) for run in runs]
     middle = median(rates) * intervals
     return _spread(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
+
+
+def _are_longer(runs: Sequence[Past], intervals: int, batches: int) -> bool:
+    """Whether the batches hold many more intervals than any batch of the runs did."""
+    if batches <= 0:
+        return False
+    seen = max(run.intervals / max(run.batches, 1) for run in runs)
+    return intervals / batches > SPREAD * seen
+
+
+def _of_longer_batches(
+    runs: Sequence[Past], intervals: int, batches: int, others: tuple[float, float] | None
+) -> Expected:
+    """What batches take that are longer than all that were seen.
+
+    At least what as many short batches took, and at most what as many intervals took. Which of the
+    two is nearer depends on how much of a run went into its bytes.
+    """
+    found = [_of_longer_batch(run, intervals, batches, others) for run in runs]
+    middle = median(each.middle for each in found)
+    low, high = min(each.low for each in found), max(each.high for each in found)
+    return _spread(middle, low, high, len(runs))
+
+
+def _of_longer_batch(
+    run: Past, intervals: int, batches: int, others: tuple[float, float] | None
+) -> Expected:
+    of_a_batch = run.seconds / max(run.batches, 1)
+    longest = min(of_a_batch, LONGEST_START)
+
+    def taken(start: float) -> float:
+        rest = (of_a_batch - start) * max(run.batches, 1) / run.intervals
+        return start * batches + rest * intervals * run.growth
+
+    if not run.input_bytes:
+        least, most = sorted((taken(longest), taken(0.0)))
+        return Expected(least, math.sqrt(least * most), most)
+    line = others or (1.0, 1 / BYTES_OF_A_START)
+    whole = on_line(line, run)
+    start = of_a_batch * line[0] * run.batches / whole if whole else 0.0
+    middle = taken(min(start, longest))
+    return Expected(middle * LONGER_LOW, middle, middle * LONGER_HIGH)
 
 
 def _spread(middle: float, low: float, high: float, runs: int) -> Expected:

@@ -143,11 +143,15 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
     path = cause.path or _configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""
+    wrong = "is not valid"
+    if cause.message and path is not None and Path(path).name not in ALL_CONFIG_FILENAMES:
+        # What a configuration imports is no configuration; the message names the file.
+        where, wrong = "", "does not load"
     said = cause.message or Places({place.repository: ""}).text(sentence(error))
     unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
     hint = missing_variables(unset) if unset else cause.hint
     return BadInput(
-        f"The SQLMesh configuration{where} is not valid: {said}",
+        f"The SQLMesh configuration{where} {wrong}: {said}",
         hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
         reason_code="bad_config",
         path=path,

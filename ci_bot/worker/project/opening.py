@@ -37,7 +37,9 @@ from ci_bot.worker.project.configuring import (
 from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.project.missing_prod import find_missing_prod
+from ci_bot.worker.project.other_projects import with_failures_of_others
 from ci_bot.worker.words.other_state import other_version
+from ci_bot.worker.words.problems import NotLoaded
 from ci_bot.worker.words.state_failures import unusable_state
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
@@ -230,10 +232,13 @@ def open_project(
         context = new_context(configs, place)
         compat.give_state(context, state)
     files = {file.path: file for file in known}
-    with compat.as_in_prod(
-        context, lambda stored: compat.known_loaded(files, stored, place.repository)
-    ):
-        load(context, clock.phase("load"), place.repository)
+    try:
+        with compat.as_in_prod(
+            context, lambda stored: compat.known_loaded(files, stored, place.repository)
+        ):
+            load(context, clock.phase("load"), place.repository)
+    except NotLoaded as error:
+        raise with_failures_of_others(error, configs, place, state) from error
     opened = OpenProject(context, "state", facts, clock, starts)
     opened.baseline = "state" if opened.has_prod else "empty"
     opened.prod_not_found = find_missing_prod(context, has_tables=has_tables, place=place)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.contracts.documents.plan import Lineage
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.documents.report import ReviewFacts
 from ci_bot.contracts.messages import ReviewRequest
 from ci_bot.worker.cost.estimate import estimate
@@ -29,7 +30,11 @@ from ci_bot.worker.words.problems import failure_of
 
 
 def refused(
-    error: PlanRefusedError, opened: OpenProject, request: ReviewRequest, clock: Clock
+    error: PlanRefusedError,
+    opened: OpenProject,
+    request: ReviewRequest,
+    flags: PlanFlags,
+    clock: Clock,
 ) -> ReviewFacts:
     """The refusal with its model, the findings on the models, and the checks that need no plan."""
     context = opened.context
@@ -47,7 +52,7 @@ def refused(
     )
     with clock.phase("rules"):
         drift = Drift.of(context.models, request.changed_files, repository, load_trace.opened())
-        inputs = refused_inputs(opened, drift, request)
+        inputs = refused_inputs(opened, drift, request, flags)
         found = find(inputs)
         told = (*found, *checked.lint.findings)
         scoped = scopes_of_told(context, request.scopes, inputs, told)

@@ -69,7 +69,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         with clock.phase("plan"):
             planned = _plan(opened, plan_request, repository)
     except PlanRefusedError as error:
-        return refused(error, opened, request, clock)
+        return refused(error, opened, request, plan_request.flags, clock)
     facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.phase("describe"):
         described = facts.plan_parts()
@@ -92,6 +92,7 @@ def review(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             facts.drift,
             request,
             row_counts=facts.row_counts(),
+            flags=plan_request.flags,
             config_before=opened.config_before,
         )
         found = find(inputs)

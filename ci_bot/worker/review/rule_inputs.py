@@ -9,7 +9,9 @@ from typing import Any
 
 from sqlmesh.core import constants as c
 
+from ci_bot.contracts.documents.plan_identity import PlanFlags
 from ci_bot.contracts.messages import ReviewRequest
+from ci_bot.worker import compat
 from ci_bot.worker.cost.estimate import row_counts
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.in_words.describe import change_type, statements
@@ -29,6 +31,7 @@ def rule_inputs(
     request: ReviewRequest,
     *,
     row_counts: Mapping[str, int],
+    flags: PlanFlags,
     config_before: ConfigFacts | None = None,
 ) -> RuleInputs:
     """What `rules.find` is given for this review.
@@ -38,6 +41,7 @@ def rule_inputs(
 
     Args:
         row_counts: Known rows of changed models, by fully qualified name.
+        flags: The options that the plan is made with.
     """
     context = opened.context
     repository = Path(request.workplace.repository)
@@ -66,6 +70,8 @@ def rule_inputs(
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
+        forward_only=flags.forward_only,
+        allowed_destructive=_allowed_destructive(context, flags),
         personal_schemas=None
         if request.personal_schemas is None
         else tuple(request.personal_schemas),
@@ -76,10 +82,18 @@ def rule_inputs(
     )
 
 
-def refused_inputs(opened: OpenProject, drift: Drift, request: ReviewRequest) -> RuleInputs:
+def refused_inputs(
+    opened: OpenProject, drift: Drift, request: ReviewRequest, flags: PlanFlags
+) -> RuleInputs:
     """The same where SQLMesh refuses to plan: the project is compared with prod's own models."""
     inputs = rule_inputs(
-        opened, None, drift, request, row_counts={}, config_before=opened.config_before
+        opened,
+        None,
+        drift,
+        request,
+        row_counts={},
+        flags=flags,
+        config_before=opened.config_before,
     )
     return replace(
         inputs,
@@ -108,6 +122,14 @@ def known_rows(planned: Planned, ledger: CostLedger, names: Names) -> dict[str, 
         if snapshot.is_model and snapshot.model.kind.is_full
     }
     return {full[name]: rows for name, rows in row_counts(ledger, full).items()}
+
+
+def _allowed_destructive(context: Any, flags: PlanFlags) -> frozenset[str]:
+    """The models that `allow-destructive` means: names, patterns, tags, as SQLMesh reads them."""
+    found: set[str] = set()
+    for selection in flags.allow_destructive:
+        found |= compat.expand_selection(context, selection)
+    return frozenset(found)
 
 
 def _models_before(

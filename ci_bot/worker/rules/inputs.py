@@ -40,6 +40,9 @@ class RuleInputs:
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
+        forward_only: whether the plan makes every change forward-only that can be.
+        allowed_destructive: models whose tables the plan may alter destructively (the input
+            `allow-destructive`), by fully qualified name.
         personal_schemas: where models may hold personal data; None where no team has said so.
         names: how models are called.
     """
@@ -66,6 +69,8 @@ class RuleInputs:
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()
     row_counts: Mapping[str, int] = field(default_factory=dict)
+    forward_only: bool = False
+    allowed_destructive: frozenset[str] = frozenset()
     personal_schemas: tuple[str, ...] | None = None
     names: Names = field(default_factory=lambda: Names(None, None))
 

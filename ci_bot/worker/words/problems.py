@@ -25,6 +25,8 @@ LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 _TOKEN = re.compile(
     r"<Token token_type: (?:TokenType\.)?([^,>]*), text: (.*?), line: \d+, col: \d+, [^\n]*?\]>"
 )
+# SQLMesh quotes the whole query before the cause, which a long one would push out of sight.
+_MACROS_FAILED = re.compile(r"Failed to resolve macros for\s*\n\s*\n.*?\n\s*\n\s*(?=\S)", re.DOTALL)
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 _MACRO_REFUSED = "An argument of a macro would run as Python"
 SPARK_IS_GONE = "Spark's Java process is gone: it ended by itself or was killed (out of memory?)."
@@ -106,6 +108,7 @@ def sentence(error: BaseException) -> str:
         return SPARK_IS_GONE
     text = strip_terminal_codes(speakable(str(error))).strip() or type(error).__name__
     text = _TOKEN.sub(_word, _PY4J.sub("", text))
+    text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
     # last cause, which says what really went wrong.

@@ -49,7 +49,7 @@ def test_predict__else_the_median_per_interval(runs: list[Past]) -> None:
     rates = sorted(run.seconds for run in runs)
     half = len(rates) // 2
     middle = rates[half] if len(rates) % 2 else (rates[half - 1] + rates[half]) / 2
-    found = predict(runs, intervals=10, batches=5)
+    found = predict(runs, intervals=10, batches=10)
     assert found is not None
     assert found.middle == pytest.approx(10 * middle)
 
@@ -137,3 +137,55 @@ def test_predict__of_more_input__leaves_what_a_batch_costs_itself(
     uncounted = predict([replace(run, input_bytes=None)], intervals=1, batches=1, others=(10.0, 1))
     assert uncounted is not None
     assert uncounted.middle == pytest.approx(100 * seconds)
+
+
+MB = 10**6
+
+
+@pytest.mark.parametrize(
+    ("read", "others", "at_least", "at_most"),
+    [
+        pytest.param(MB, None, 9.0, 60.0, id="little was read"),
+        pytest.param(MB, (9.0, 1e-12), 9.0, 20.0, id="other models say that starting takes it"),
+        pytest.param(20 * GB, None, 7_000.0, 8_460.0, id="reading took it"),
+        pytest.param(None, None, 9.0, 600.0, id="nobody counted"),
+    ],
+)
+def test_predict__of_longer_batches__counts_what_a_batch_costs_itself_once(
+    read: int | None, others: tuple[float, float] | None, at_least: float, at_most: float
+) -> None:
+    """9 seconds for one interval, and then 940 intervals in one batch: 2 h 21 min by a rate."""
+    found = predict([Past(1, 1, 9.0, read)], intervals=940, batches=1, others=others)
+    assert found is not None
+    assert at_least <= found.middle <= at_most
+    assert found.low <= found.middle <= found.high
+
+
+def test_predict__of_longer_batches_that_nobody_counted__has_both_bounds() -> None:
+    found = predict([Past(1, 1, 9.0)], intervals=900, batches=1)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((9.0, 8_100.0))
+
+
+def test_predict__of_as_many_batches_as_intervals__is_a_rate_still() -> None:
+    """`batch_size 1`: each interval has a batch of its own, in the run and in the plan."""
+    found = predict([Past(1, 1, 9.0, MB)], intervals=940, batches=940)
+    assert found is not None
+    assert found.middle == pytest.approx(9.0 * 940)
+
+
+@given(RUNS, st.integers(1, 2_000), st.integers(1, 100))
+def test_predict__of_longer_batches__lies_between_the_two_rates(
+    runs: list[Past], intervals: int, batches: int
+) -> None:
+    """Never above what as many intervals took, nor below what as many batches took."""
+    run = replace(runs[0], batches=min(runs[0].batches, runs[0].intervals))
+    batches = min(batches, intervals)
+    assume(intervals / batches > 2 * run.intervals / run.batches)
+    found = predict([run], intervals=intervals, batches=batches)
+    assert found is not None
+    by_batch, by_interval = (
+        run.seconds / run.batches * batches,
+        run.seconds / run.intervals * intervals,
+    )
+    assert by_batch * 0.999 <= found.middle <= by_interval * 1.001

@@ -17,7 +17,7 @@ def impact(**models: Reached) -> Impact:
 
 def test_unneeded__are_rebuilt_tables_that_read_nothing_that_changes() -> None:
     items = [work("a", 1), work("b", 2), work("c", 1), work("d", 1), work("v", 1, "recreate_view")]
-    past = {name: [Past(1, 1, HOUR)] for name in "abcdv"}
+    past = {name: [Past(2, 1, 2 * HOUR)] for name in "abcdv"}
     cost = estimate(items, Known(layers={"ledger": past}))
     found = with_unneeded(cost, items, impact(b="no", c="unknown", d="yes", v="no", elsewhere="no"))
     assert (found.unneeded, found.unneeded_hours) == (["b"], 2.0)

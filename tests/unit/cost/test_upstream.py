@@ -129,4 +129,4 @@ def test_estimate__of_a_table_that_is_computed_whole_grows_with_what_it_reads() 
     upstream = Upstream({item.model: item for item in plan}, rows, {TOTAL: frozenset({"a.days"})})
     cost = estimate(plan, Known(layers={"ledger": past_of(rows, upstream.growth)}))
     hours = {item.model: item.executor_hours_mid for item in cost.models}
-    assert hours == pytest.approx({"a.days": 10.0, TOTAL: 10.0})
+    assert hours == pytest.approx({"a.days": 10.0, TOTAL: 10.0}, rel=0.02)

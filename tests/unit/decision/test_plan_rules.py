@@ -84,6 +84,33 @@ def test_r01__a_broken_bases_first_sentence_is_the_one_that_says_what() -> None:
     assert "The loader failed." in only(judgement, "R01-base-broken").evidence
 
 
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (
+            "Failed to load model from file 'models/a.sql':\n\n  Failed to load model from file "
+            "'models/a.sql':\n    Duplicate SQL model name: 'shop.a'.",
+            "Duplicate SQL model name: 'shop.a'.",
+        ),
+        ("Failed to load model from file 'a.sql':\n\n  boom: it broke", "boom: it broke."),
+        ("The first half:", "The first half:"),
+    ],
+)
+def test_r01__a_broken_bases_sentence_is_the_innermost_cause(message: str, says: str) -> None:
+    of_base = OF_THE_BASE.model_copy(update={"message": message})
+    evidence = only(judged(prod_plan=None, base_failures=[of_base]), "R01-base-broken").evidence
+    assert evidence.startswith(f"The base branch does not load here: {says}")
+
+
+def test_r01__a_model_of_another_project_is_not_the_base_branch() -> None:
+    theirs = OF_THE_BASE.model_copy(
+        update={"message": "`beta.b`, which the state holds for beta, fails.", "project": "beta"}
+    )
+    risk = only(judged(prod_plan=None, base_failures=[theirs]), "R01-base-broken")
+    assert risk.evidence.startswith("`beta.b`, which the state holds for beta, fails. ")
+    assert "base branch" not in f"{risk.evidence} {risk.clears_when}"
+
+
 def test_r01__a_base_that_is_repaired_is_a_review_and_says_so() -> None:
     judgement = judged(base_failures=[OF_THE_BASE], changes=[changed(change="added")])
 

@@ -11,7 +11,7 @@ from ci_bot.bot.decision.given import BotFacts, Limits
 from ci_bot.bot.decision.registry import judges
 from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.plan import COMPUTED_WHOLE
-from ci_bot.contracts.documents.report import ReviewFacts, Risk
+from ci_bot.contracts.documents.report import ReviewFacts, Risk, what_does_not_load
 from ci_bot.contracts.rules import RULES, rule
 
 BASE_BROKEN = rule("R01-base-broken")
@@ -63,7 +63,9 @@ def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     first = facts.base_failures[0]
     place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
     where = f" ({place})" if place else ""
-    why = f"The base branch does not load here{where}: {_gist(first.message)}"
+    why = _gist(first.message)
+    if first.project is None:  # else the message says whose it is
+        why = f"{what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
         told = "With this pull request it does. There was nothing to compare with: all is new."
     else:
@@ -72,7 +74,9 @@ def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
     yield risk(
         BASE_BROKEN,
         f"{why} {told}",
-        "the base branch loads here",
+        "the base branch loads here"
+        if first.project is None
+        else "that project's code loads here: its libraries and versions are here, too",
         severity="medium" if harmless else None,
         path=first.path,
         line=first.line,
@@ -81,9 +85,9 @@ def base_broken(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
 
 def _gist(message: str) -> str:
     """The part of a message that says what is wrong, as one sentence."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    # SQLMesh says in the first line which file, and in the next what of it.
-    found = lines[1] if len(lines) > 1 and lines[0].endswith(":") else (lines or [""])[0]
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
+    # SQLMesh says in the first line which file, perhaps more than once, and then what of it.
+    found = next((line for line in lines if not line.endswith(":")), lines[-1])
     return found if found.endswith((".", "!", "?")) else f"{found}."
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ci_bot.bot.decision import blame, in_one
 from ci_bot.bot.worker_calls import base_cache
 from ci_bot.bot.worker_calls.client import WorkerClient
@@ -40,6 +42,9 @@ def facts_of(
         if answer.prod_not_found is not None:
             answer = _without_prod(answer, client, options, changed, team)
         return answer, answer.baseline, None
+    if answer.base_failures:
+        # What the state holds of other projects does not load; no file of this one is about it.
+        return _unplanned(answer.base_failures, client, options, "state"), "state", None
     return _ask_base_too(client, options, changed, team, answer.failure)
 
 
@@ -114,8 +119,16 @@ def _ask_base(
     if found.new:
         failure = in_one(found, base_is_broken=bool(answer.base_failures))
         return failed(failure, client, options), "base-branch"
-    facts = unplanned_facts(found.old, options, projects=client.projects, gateway=client.gateway)
-    return facts, facts.baseline
+    return _unplanned(found.old, client, options, "base-branch"), "base-branch"
+
+
+def _unplanned(
+    failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
+) -> ReviewFacts:
+    """The facts where nothing can be planned, and the pull request is not why."""
+    return unplanned_facts(
+        failures, options, projects=client.projects, gateway=client.gateway, baseline=baseline
+    )
 
 
 def _ask(

@@ -34,7 +34,13 @@ from ci_bot.bot.worker_calls.review.unplanned import BASE_FAILURES, failed_facts
 from ci_bot.contracts.base import Failure, Line
 from ci_bot.contracts.documents.finding_groups import group_findings
 from ci_bot.contracts.documents.policy import ModelOwners
-from ci_bot.contracts.documents.report import Baseline, Report, ReviewFacts, Risk
+from ci_bot.contracts.documents.report import (
+    Baseline,
+    Report,
+    ReviewFacts,
+    Risk,
+    what_does_not_load,
+)
 from ci_bot.errors import BotError, TimedOut
 
 # Each is a search through all files of the head.
@@ -279,7 +285,7 @@ def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Lin
     no_plan = "There is nothing to apply." if not facts.changes else "A change has no category."
     conditions = (
         (facts.failure is not None, "The plan failed."),
-        (bool(facts.base_failures), "The base branch does not load."),
+        (bool(facts.base_failures), f"{what_does_not_load(facts.base_failures)}."),
         (fork, "Plans of a fork are reviewed, never applied."),
         (bool(unfit), unfit[0].message if unfit else ""),
         (no_prod, "No prod was found in the state; build it, or let this run find it."),

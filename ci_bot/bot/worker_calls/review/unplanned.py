@@ -16,7 +16,7 @@ from ci_bot.contracts.documents.plan import (
     TableDiffCheck,
     TestsCheck,
 )
-from ci_bot.contracts.documents.report import Project, ReviewFacts
+from ci_bot.contracts.documents.report import Baseline, Project, ReviewFacts, what_does_not_load
 
 # A report holds so many failures of the base branch.
 BASE_FAILURES = 20
@@ -37,11 +37,14 @@ def unplanned_facts(
     *,
     projects: Sequence[str],
     gateway: str | None,
+    baseline: Baseline,
 ) -> ReviewFacts:
-    """The facts where there is no plan, because the base branch does not load."""
-    facts = _nothing(options, "The base branch does not load.", projects=projects, gateway=gateway)
+    """The facts where there is no plan, and the pull request is not why: the base branch does not
+    load, or what the state holds of another project."""
+    reason = f"{what_does_not_load(base_failures)}."
+    facts = _nothing(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
-    return facts.model_copy(update={"base_failures": known, "baseline": "base-branch"})
+    return facts.model_copy(update={"base_failures": known, "baseline": baseline})
 
 
 def _nothing(

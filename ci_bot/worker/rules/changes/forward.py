@@ -22,15 +22,17 @@ MIXED = rule("forward-only-history-mixed")
 def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
     after = pair.after
-    if pair.renamed or not after.forward_only or after.kind.name != pair.before.kind.name:
+    allowed = getattr(after.kind, "on_destructive_change", None)
+    in_place = after.forward_only or (inputs.forward_only and allowed is not None)
+    if pair.renamed or not in_place or after.kind.name != pair.before.kind.name:
         return
     if pair.before.data_hash == after.data_hash:
         return  # SQLMesh looks at changes of the data only
     lost, compared = _dropped(pair.before, after)
     if not lost:
         return
-    allowed = getattr(after.kind, "on_destructive_change", None)
-    if allowed is not None and allowed.is_error and compared:
+    by_input = after.fqn in inputs.allowed_destructive
+    if allowed is not None and allowed.is_error and compared and not by_input:
         yield Observation(
             DESTRUCTIVE,
             f"Forward-only, and {names(lost)} would be dropped or retyped in the production table. "
@@ -47,21 +49,42 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             anchors=("forward_only", "kind"),
         )
         return
-    how = (
-        f"with on_destructive_change {allowed.value.lower()}"
-        if compared and allowed is not None
-        else "and its columns cannot all be typed, so SQLMesh lets it pass"
-    )
+    lost = [name for name in lost if not _is_stored_alike(name, pair.before, after)]
+    if not lost:
+        return  # SQLMesh took two names of one type for two types, and it does not refuse that
     yield Observation(
         DESTRUCTIVE,
-        f"Forward-only {how}: {names(lost)} are dropped or retyped in "
-        "the production table, and its history cannot be built again.",
+        f"Forward-only {_why_it_passes(allowed, compared, by_input)}: {names(lost)} are dropped or "
+        "retyped in the production table, and its history cannot be built again.",
         "its owner confirms that this data may go",
         severity="high",
         model=after,
         subject=tuple(lost),
         anchors=("on_destructive_change", "forward_only"),
     )
+
+
+def _why_it_passes(allowed: Any, compared: bool, by_input: bool) -> str:
+    """Why SQLMesh does not refuse the change: its own setting of the model counts first."""
+    if not compared or allowed is None:
+        return "and its columns cannot all be typed, so SQLMesh lets it pass"
+    if by_input and allowed.is_error:
+        return "and allowed by the input `allow-destructive`"
+    return f"with on_destructive_change {allowed.value.lower()}"
+
+
+def _is_stored_alike(name: str, before: Any, after: Any) -> bool:
+    """Whether a column is there on both sides with one type in the words of the engine."""
+    old, new = (
+        {column.lower(): kind for column, kind in (model.columns_to_types or {}).items()}.get(
+            name.lower()
+        )
+        for model in (before, after)
+    )
+    if old is None or new is None:
+        return False
+    dialect = after.dialect
+    return bool(old.sql(dialect=dialect) == new.sql(dialect=dialect))
 
 
 def validity_columns(model: Any) -> set[str]:
