@@ -293,9 +293,9 @@ class ReviewView(PlannedWork):
         return bool(self.report.base_failures) and not self.report.project.models
 
     @property
-    def what_does_not_load(self) -> str:
+    def what_does_not_load(self) -> SafeMarkdown:
         """Whose project keeps this one from being planned, where it is not the pull request's."""
-        return what_does_not_load(self.report.base_failures)
+        return SafeMarkdown(what_does_not_load(self.report.base_failures))
 
     @property
     def base_head(self) -> str:

@@ -23,7 +23,7 @@ PRINTING = filters.ESCAPES.keys() | filters.WORDS.keys()
 MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"} | {
     # `SafeMarkdown` of `data_words`; `finalize` would make a code span of anything else.
     *("heading", "sentence", "model_name", "what_changed", "rows_changed", "how", "told"),
-    *("here", "icon", "label", "legend"),
+    *("here", "icon", "label", "legend", "what_does_not_load"),
 }
 
 
