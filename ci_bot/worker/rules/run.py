@@ -196,6 +196,8 @@ def _safely(
 
 def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str | None]) -> Finding:
     path, line = observation.path, observation.line
+    if path is None and observation.written_in is not None:
+        path = inputs.path_of(observation.written_in)
     if path is None and observation.model is not None:
         path = inputs.path_of(observation.model)
         if path is None:

@@ -36,6 +36,14 @@ class ProjectView:
         model = self.by_table.get(plain(table))
         return self.names.of(model.fqn if model is not None else table)
 
+    def columns_of(self, table: str) -> frozenset[str] | None:
+        """The columns of a model's table in lower case; None where they are not known."""
+        model = self.by_table.get(plain(table))
+        types = model.columns_to_types if model is not None else None
+        if not types or "*" in types:
+            return None
+        return frozenset(name.lower() for name in types)
+
     def get_model(self, fqn: str) -> Any:
         """The model of that fully qualified name, or None."""
         return self.models.get(fqn)
