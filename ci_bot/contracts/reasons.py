@@ -40,6 +40,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "ledger_too_new": "a newer version of ci-bot has written the ledger",
     "leftovers": "something could not be removed",
     "loads_code": "a new statement brings a program into Spark",
+    "merge_unsupported": "Spark cannot merge into a table of the plan",
     "missing_file": "the project reads a file that is not there",
     "missing_module": "a Python module is not installed here",
     "missing_variable": "a variable of the environment is not set",

@@ -12,6 +12,7 @@ from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
 from ci_bot.contracts.rules import Registry, RuleSpec
+from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
 from ci_bot.worker.rules.observation import Observation, Tell
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.sql.queries import Queries, Query, plain
@@ -30,6 +31,7 @@ class ProjectView:
     row_counts: Mapping[str, int] = field(default_factory=dict)
     queries: Queries = field(default_factory=Queries)
     names: Names = field(default_factory=lambda: Names(None, None))
+    gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
 
     def called(self, table: str) -> str:
         """How reports call a table that a query reads, or a model by its full name."""
@@ -119,6 +121,7 @@ def _view(context: Any) -> ProjectView:
         dict(models),
         variables=variables if config is not None else None,
         names=Names(getattr(context, "default_catalog", None), None),
+        gateways=list_gateways(config, getattr(context, "gateway", None)) if config else {},
     )
 
 
