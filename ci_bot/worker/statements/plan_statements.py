@@ -75,7 +75,7 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
             raise Refused(
                 f"The {statement.slot}{where} is new or changed and {item.said}. Nothing was "
                 f"built.",
-                hint="Write the setting in the way that is named, or take the statement out."
+                hint="Write the statement in the way that is named, or take it out."
                 if action == "fails"
                 else "An apply changes only the views and tables of its own environment. Take the "
                 "statement out, or let a person run it once.",
