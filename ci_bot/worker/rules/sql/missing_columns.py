@@ -10,7 +10,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from ci_bot.worker.rules.sql.queries import table_name
 
-Sources = dict[str, "frozenset[str] | None"]
+ColumnsBySource = dict[str, "frozenset[str] | None"]
 ColumnsOf = Callable[[str], frozenset[str] | None]
 
 # What Spark resolves although no table lists it: parts of a file's metadata, and functions that
@@ -37,7 +37,7 @@ def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[st
     for scope in traverse_scope(query):  # inner ones come first
         sources = _known_sources(scope, outputs, columns_of)
         if isinstance(scope.expression, exp.Select):
-            around: list[Sources] = []
+            around: list[ColumnsBySource] = []
             outer = scope.parent if scope.is_subquery else None
             while outer is not None:
                 around.append(_known_sources(outer, outputs, columns_of))
@@ -48,7 +48,7 @@ def list_missing_columns(query: Any, columns_of: ColumnsOf) -> Iterator[tuple[st
 
 def _known_sources(
     scope: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
-) -> Sources:
+) -> ColumnsBySource:
     """The columns of what a query selects from, by the name that it has there."""
     return {
         name.lower(): _columns_of_source(source, outputs, columns_of)
@@ -73,7 +73,7 @@ def _columns_of_source(
 
 
 def _outputs(
-    scope: Any, sources: Sources, outputs: dict[int, frozenset[str] | None]
+    scope: Any, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
 ) -> frozenset[str] | None:
     """The columns that a query gives."""
     expression = scope.expression
@@ -95,7 +95,7 @@ def _outputs(
 
 
 def _missing_in(
-    scope: Any, sources: Sources, around: list[Sources]
+    scope: Any, sources: ColumnsBySource, around: list[ColumnsBySource]
 ) -> Iterator[tuple[str, str | None]]:
     expression = scope.expression
     if not sources or expression.args.get("laterals") or expression.args.get("pivots"):
