@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.messages import ApplyRequest, FailedAnswer
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
@@ -217,3 +218,22 @@ def test_setting__that_spark_refuses_is_refused_before(jvm: OneJvm, shop: Shop) 
 
     assert failure.reason_code == "statement_fails"
     assert "SET `spark.sql.ansi.enabled` = TRUE" in failure.message
+
+
+def test_audit__that_cannot_run_is_named_with_its_file(jvm: OneJvm, shop: Shop) -> None:
+    # The function is none that Spark has; columns that are not there are found in the review.
+    shop.edit("models/revenue.sql", "audits (not_null(", "audits (no_debts, not_null(")
+    shop.write(
+        "audits/no_debts.sql",
+        "-- a comment\nAUDIT (name no_debts);\nSELECT * FROM @this_model WHERE acme_check(revenue)\n",
+    )
+    try:
+        answer = jvm.ask(ApplyRequest(environment="pr_5", **jvm._place("pr_5")))
+    finally:
+        (jvm.shop.project / "audits/no_debts.sql").unlink()
+
+    assert isinstance(answer, ApplyDocument), answer
+    assert answer.failure is not None
+    assert answer.failure.message.startswith("The audit `no_debts` cannot run: ")
+    assert (answer.failure.path, answer.failure.line) == ("audits/no_debts.sql", 2)
+    assert answer.failure.model == "shop.revenue"
