@@ -327,7 +327,7 @@ READ_AS: dict[str, set[str]] = {
     "pull_request": {"conflict", "fork"},
     "readers": {"readers", "depends_on"},
     "row_counts": {"row_counts"},
-    "settings": {"variables"},
+    "settings": {"gateways", "variables"},
     "unit_tests": {"tests"},
     "work": {"judged_work"},
 }

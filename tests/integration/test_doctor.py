@@ -26,6 +26,7 @@ EXPECTED = [
     "connection",
     "state",
     "models",
+    "merges",
     "lint",
     "format",
     "unit tests",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.contracts.base import Failure
+from ci_bot.contracts.documents.apply import ApplyDocument
 from ci_bot.contracts.messages import ApplyRequest, FailedAnswer
 from tests.conftest import PROD_UNTIL
 from tests.one_jvm import OneJvm, one_jvm
@@ -172,3 +173,67 @@ def test_own_table__may_be_described(jvm: OneJvm, shop: Shop) -> None:
 
     assert jvm.apply("pr_7").result == "applied"
     assert jvm.cleanup("pr_7", reclaim="always").result == "removed"
+
+
+KEYED = """\
+MODEL (
+  name shop.latest,
+  kind INCREMENTAL_BY_UNIQUE_KEY (unique_key order_id, batch_size 1),
+  start '2024-01-01',
+  grain order_id,
+  audits (unique_values(columns := (order_id)))
+);
+
+SELECT o.order_id, o.amount, o.order_date FROM shop.orders AS o
+WHERE o.order_date BETWEEN @start_ds AND @end_ds
+"""
+
+
+def test_merge__into_a_table_without_merge_is_refused(jvm: OneJvm, shop: Shop) -> None:
+    try:
+        shop.write("models/latest.sql", KEYED)
+
+        failure = refused(jvm)
+    finally:
+        (shop.project / "models/latest.sql").unlink()
+
+    assert failure.reason_code == "merge_unsupported"
+    assert "shop.latest" in failure.message
+    assert "Spark cannot MERGE into a table of the format `parquet`" in failure.message
+
+
+def test_load_data__into_the_own_table_is_refused(jvm: OneJvm, shop: Shop) -> None:
+    statement = "LOAD DATA INPATH '/nowhere/a.parquet' INTO TABLE @this_model"
+    shop.edit("models/revenue.sql", f"{LOGGING};", f"{LOGGING};\n\n{statement};")
+
+    assert refused(jvm).reason_code == "writes_elsewhere"
+
+
+def test_setting__that_spark_refuses_is_refused_before(jvm: OneJvm, shop: Shop) -> None:
+    shop.edit(
+        "models/revenue.sql", f"{LOGGING};", f"{LOGGING};\n\nSET spark.sql.ansi.enabled = true;"
+    )
+
+    failure = refused(jvm)
+
+    assert failure.reason_code == "statement_fails"
+    assert "SET `spark.sql.ansi.enabled` = TRUE" in failure.message
+
+
+def test_audit__that_cannot_run_is_named_with_its_file(jvm: OneJvm, shop: Shop) -> None:
+    # The function is none that Spark has; columns that are not there are found in the review.
+    shop.edit("models/revenue.sql", "audits (not_null(", "audits (no_debts, not_null(")
+    shop.write(
+        "audits/no_debts.sql",
+        "-- a comment\nAUDIT (name no_debts);\nSELECT * FROM @this_model WHERE acme_check(revenue)\n",
+    )
+    try:
+        answer = jvm.ask(ApplyRequest(environment="pr_5", **jvm._place("pr_5")))
+    finally:
+        (jvm.shop.project / "audits/no_debts.sql").unlink()
+
+    assert isinstance(answer, ApplyDocument), answer
+    assert answer.failure is not None
+    assert answer.failure.message.startswith("The audit `no_debts` cannot run: ")
+    assert (answer.failure.path, answer.failure.line) == ("audits/no_debts.sql", 2)
+    assert answer.failure.model == "shop.revenue"

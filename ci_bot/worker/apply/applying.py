@@ -239,6 +239,7 @@ class Run:
             self.ports.brief()
         with self.ports.clock.phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
+            preconditions.check_merges(self.context, planned, self.names)
             expected = self._expected(planned, ready.work, ready.missing)
             limit, after_merge = self.request.max_executor_hours, self._after_merge(ready)
             refused = over_budget(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.lease import LeaseLostError
 from ci_bot.worker.records.leases import Say
 from ci_bot.worker.warehouse import objects
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.words.names import Names, file_name
 from ci_bot.worker.words.problems import failure_of, headline, root_cause, sentence
 
 # A race is lost once or twice; what fails three times has another reason.
@@ -186,7 +187,24 @@ class Attempts:
             repository=self._repository,
             hint="Fix the cause and apply again: what is built already is kept.",
         )
-        return base.model_copy(update={"model": self._names.of(str(name)) if name else None})
+        update: dict[str, Any] = {"model": self._names.of(str(name)) if name else None}
+        audit = compat.failed_audit_of(failed)
+        if audit is not None:
+            update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
+            if audit.path is not None:
+                update["path"] = file_name(audit.path, self._repository)
+                update["line"] = _line_of(audit.path, audit.name)
+        return base.model_copy(update=update)
+
+
+def _line_of(path: Path, word: str) -> int | None:
+    """The first line of a file that has the word."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
+    return next((n for n, line in enumerate(lines, start=1) if pattern.search(line)), None)
 
 
 def retry_reason(

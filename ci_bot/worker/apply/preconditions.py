@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlmesh.core.config import EnvironmentSuffixTarget
@@ -13,6 +14,11 @@ from ci_bot.errors import EXIT_REFUSED, BadInput, Refused
 from ci_bot.worker.plan import guard, planning
 from ci_bot.worker.plan.planning import Planned
 from ci_bot.worker.project.configuring import is_spark
+from ci_bot.worker.project.merge_support import (
+    list_gateways,
+    read_catalog_settings,
+    why_no_merge,
+)
 from ci_bot.worker.statements.plan_statements import check_statements
 from ci_bot.worker.warehouse import objects
 from ci_bot.worker.warehouse.catalog import SESSION_CATALOG, Catalog
@@ -122,6 +128,36 @@ def check_window(planned: Planned, names: Names) -> None:
                 hint="Review again, then apply the new plan id.",
                 reason_code="outside_window",
             )
+
+
+def check_merges(context: Any, planned: Planned, names: Names) -> None:
+    """Spark can MERGE into every table that SQLMesh would merge into.
+
+    What the configuration leaves open, the running session knows: settings of the cluster.
+
+    Raises:
+        Refused: a later batch, or the next run, would fail.
+    """
+    merged = [s.model for s in planned.changed if s.is_model]
+    gateways = list_gateways(context.config, context.gateway)
+    if not any(why_no_merge(model, gateways) for model in merged):
+        return
+    settings = read_catalog_settings(context.engine_adapter.spark.conf.get)
+    running = {
+        name: replace(facts, settings={**facts.settings, **settings}, complete=True)
+        for name, facts in gateways.items()
+    }
+    failing = {names.of(m.fqn): why for m in merged if (why := why_no_merge(m, running))}
+    if failing:
+        name, why = min(failing.items())
+        more = f", and {len(failing) - 1} more like it" if len(failing) > 1 else ""
+        raise Refused(
+            f"SQLMesh would merge into {name}{more}, and {why}: the first batch would work and "
+            "each later one fail, also in prod. Nothing was built.",
+            hint="Give the model, or the model defaults, a `table_format` that takes a MERGE "
+            "(iceberg) or `storage_format delta`, or choose another kind.",
+            reason_code="merge_unsupported",
+        )
 
 
 def check_views(context: Any, catalog: Catalog, environment: Environment) -> None:

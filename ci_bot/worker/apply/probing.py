@@ -46,6 +46,7 @@ class _ProbeRun(Run):
         with self.ports.clock.phase("spark"):
             # The probe makes no view, but what it builds is for an apply that does.
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
+            preconditions.check_merges(self.context, planned, self.names)
             expected = self._expected(planned, chosen.work, chosen.missing)
             refused = over_budget(
                 expected,

@@ -36,6 +36,7 @@ from ci_bot.worker.compat.evaluator import (
     LeasedPlanEvaluator,
     PartOfPlan,
     RecordingScheduler,
+    failed_audit_of,
     plan_evaluator,
 )
 from ci_bot.worker.compat.loading import (
@@ -131,6 +132,7 @@ __all__ = [
     "executed_text",
     "executor_count",
     "expand_selection",
+    "failed_audit_of",
     "failing_nodes_of_others",
     "find_engines_unimported",
     "first_restatements",

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
+from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.console import Console
 from sqlmesh.core.constants import EPOCH
 from sqlmesh.core.context import Context
@@ -76,6 +79,47 @@ class AuditOutcome:
     question: AuditQuestion | None = None
 
 
+@dataclass(frozen=True)
+class FailedAudit:
+    """An audit whose query failed, and the file that defines it; None for SQLMesh's own."""
+
+    name: str
+    path: Path | None
+
+
+_FAILED_AUDIT = "_ci_bot_failed_audit"
+
+
+def failed_audit_of(error: BaseException) -> FailedAudit | None:
+    """The audit that an error of a plan's evaluation comes from; None where it is none's."""
+    found = None
+    step: BaseException | None = error
+    while step is not None and found is None:
+        found = getattr(step, _FAILED_AUDIT, None)
+        step = step.__cause__ or step.__context__
+    return found
+
+
+def _name_failing_audits(evaluator: SnapshotEvaluator) -> None:
+    """Lets each error of an audit's query say which audit it was. (`SnapshotEvaluator._audit`)"""
+    run = evaluator._audit
+    if hasattr(run, _FAILED_AUDIT):
+        return
+
+    @wraps(run)
+    def audit_by_name(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except Exception as error:
+            audit = kwargs["audit"] if "audit" in kwargs else args[0]
+            path = None if audit.name in BUILT_IN_AUDITS else audit._path
+            setattr(error, _FAILED_AUDIT, FailedAudit(audit.name, path))
+            raise
+
+    setattr(audit_by_name, _FAILED_AUDIT, True)
+    setattr(evaluator, "_audit", audit_by_name)  # noqa: B010 - a method of the class elsewhere
+
+
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
 # Called in the thread that computes a batch once it is in its table, before it is audited.
 WriteListener = Callable[[Snapshot], None]
@@ -100,6 +144,7 @@ class RecordingScheduler(Scheduler):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        _name_failing_audits(self.snapshot_evaluator)
         self._on_audits = on_audits
         self._on_table_written = on_table_written
         self._around_batch = around_batch

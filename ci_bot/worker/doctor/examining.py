@@ -37,6 +37,7 @@ from ci_bot.worker.project import checks, opening, validation
 from ci_bot.worker.project.configuring import configure, is_spark, new_context
 from ci_bot.worker.project.directories import place_of
 from ci_bot.worker.project.loading import load
+from ci_bot.worker.project.merge_support import list_gateways, why_no_merge
 from ci_bot.worker.project.opening import StateFacts, versions_of
 from ci_bot.worker.project.testing.unit_tests import unit_tests
 from ci_bot.worker.words.names import Names
@@ -187,6 +188,7 @@ class _Doctor:
             return
         names = Names(self.context.default_catalog, self.context.default_dialect)
         repository = self.place.repository
+        self._check("merges", lambda: self._merges(names))
         self._check(
             "lint",
             lambda: self._add(validation.lint_line(checks.lint(self.context, names, repository))),
@@ -209,6 +211,25 @@ class _Doctor:
             compat.merge_nothing_from_state(self.context)
         load(self.context, self.ports.clock.phase("load"), self.place.repository)
         self._tell("models", "ok", f"{len(self.context.models)} models load")
+
+    def _merges(self, names: Names) -> None:
+        gateways = list_gateways(self.context.config, self.context.gateway)
+        found = {
+            names.of(name): why
+            for name, model in self.context.models.items()
+            if (why := why_no_merge(model, gateways)) is not None
+        }
+        if not found:
+            self._tell("merges", "ok", "no model merges into a table without MERGE")
+            return
+        self._tell(
+            "merges",
+            "warn",
+            f"SQLMesh merges into {', '.join(sorted(found))}, and {found[min(found)]}, as far as "
+            "the configuration says: the first batch works and each later one fails.",
+            "Give the models, or the model defaults, a `table_format` that takes a MERGE "
+            "(iceberg) or `storage_format delta`, or choose another kind.",
+        )
 
     def _look_into_state(self) -> None:
         catalog, dialect = compat.default_catalog(self.context), self.context.default_dialect

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
+
 
 @dataclass(frozen=True)
 class ConfigFacts:
@@ -17,17 +19,23 @@ class ConfigFacts:
     Attributes:
         settings: values by dotted key (the parts separated by NUL), None where nothing is set.
         variables: the names of all variables, of the gateways' too, in lower case.
+        gateways: what of each gateway decides about the format of tables.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
+    gateways: dict[str, GatewayFacts] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, config: Any) -> ConfigFacts:
-        """The facts of SQLMesh's configuration object."""
+    def of(cls, config: Any, gateway: str | None = None) -> ConfigFacts:
+        """The facts of SQLMesh's configuration object.
+
+        Args:
+            gateway: the one that runs what names none, where that is not the configuration's.
+        """
         names = set(config.variables)
-        for gateway in config.gateways.values():
-            names |= set(gateway.variables)
+        for each in config.gateways.values():
+            names |= set(each.variables)
         start = config.model_defaults.start
         return cls(
             settings={
@@ -47,6 +55,7 @@ class ConfigFacts:
                 "environment_suffix_target": str(config.environment_suffix_target.value),
             },
             variables=frozenset(name.lower() for name in names),
+            gateways=list_gateways(config, gateway),
         )
 
     def as_values(self) -> dict[str, Any]:
@@ -56,4 +65,8 @@ class ConfigFacts:
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> ConfigFacts:
         """The facts that `as_values` gave."""
-        return cls(dict(values["settings"]), frozenset(values["variables"]))
+        return cls(
+            dict(values["settings"]),
+            frozenset(values["variables"]),
+            {name: GatewayFacts(**facts) for name, facts in values["gateways"].items()},
+        )

@@ -64,7 +64,7 @@ def rule_inputs(
         files_before=reading.before(request.before_dir, request.unread_files),
         files_after=reading.after(request.workplace, request.unread_files),
         config_before=config_before,
-        config_after=ConfigFacts.of(context.config),
+        config_after=ConfigFacts.of(context.config, context.gateway),
         statements=_statements(planned),
         judged=tuple(judge_plan(context, planned)) if planned else (),
         readers=_readers(after),

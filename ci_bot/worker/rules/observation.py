@@ -38,6 +38,7 @@ class Observation:
         model_name: its name, where there is no model object because nothing could be loaded.
         anchors: words to look for in the file, best first, to find the line.
         path, line: where the place is known exactly.
+        written_in: what stands in a file of its own beside the model: an audit.
         effect: of a statement, what it does to a named object.
     """
 
@@ -52,6 +53,7 @@ class Observation:
     model_name: str | None = None
     subject: tuple[str, ...] = ()
     effect: StatementEffect | None = None
+    written_in: Any = None
 
     @property
     def weight(self) -> Severity:

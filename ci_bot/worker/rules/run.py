@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from ci_bot.contracts.documents.plan import Finding, Severity
 from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.worker.project.merge_support import GatewayFacts
 from ci_bot.worker.rules.changes import CHANGE_RULES, NEW_MODEL_RULES
 from ci_bot.worker.rules.files import (
     FILE_RULES,
@@ -147,6 +148,7 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
         row_counts=inputs.row_counts,
         queries=queries,
         names=inputs.names,
+        gateways=inputs.config_after.gateways if inputs.config_after is not None else {},
     )
     then = ProjectView(
         inputs.before,
@@ -154,6 +156,7 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
         row_counts=inputs.row_counts,
         queries=queries,
         names=inputs.names,
+        gateways=_gateways_before(inputs),
     )
     for rule_type in MODEL_RULES:
         new, old = rule_type(now), rule_type(then)
@@ -167,6 +170,11 @@ def _model_rules(inputs: RuleInputs, changed: list[Any], queries: Queries) -> It
     for new_rule in NEW_MODEL_RULES:
         for model in new_models:
             yield from _safely(partial(new_rule, model, inputs), _name(new_rule), model)
+
+
+def _gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
+    config = inputs.config_before or inputs.config_after
+    return config.gateways if config is not None else {}
 
 
 def _variables(config: ConfigFacts | None) -> frozenset[str] | None:
@@ -196,6 +204,8 @@ def _safely(
 
 def _placed(observation: Observation, inputs: RuleInputs, texts: dict[str, str | None]) -> Finding:
     path, line = observation.path, observation.line
+    if path is None and observation.written_in is not None:
+        path = inputs.path_of(observation.written_in)
     if path is None and observation.model is not None:
         path = inputs.path_of(observation.model)
         if path is None:

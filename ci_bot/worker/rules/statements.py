@@ -35,7 +35,7 @@ _CLEARS = {
     "code": "the program is no longer called, or its owner runs it outside of the models",
     "sets": "the setting stands in the connection's `config`, where it holds for all models, or "
     "the query itself says what it means",
-    "fails": "the setting is set in a way that Spark takes",
+    "fails": "the statement is written in the way that is named, or gone",
 }
 
 
@@ -103,7 +103,13 @@ def _new(item: JudgedEffect, inputs: RuleInputs) -> Observation:
 
 def rule_of(item: JudgedEffect) -> RuleSpec:
     """Which rule a statement's deed belongs to."""
-    return {"code": CODE, "sets": SETTING, "fails": SETTING}.get(item.effect.action, STATEMENT)
+    if item.effect.action == "code":
+        return CODE
+    return SETTING if item.effect.action in ("sets", "fails") and _is_set(item) else STATEMENT
+
+
+def _is_set(item: JudgedEffect) -> bool:
+    return item.effect.kind.split()[0] == "SET"
 
 
 def _standing(item: JudgedEffect, inputs: RuleInputs) -> Observation:

@@ -15,6 +15,7 @@ Action = Literal[
     "replaces",
     "alters",
     "drops",
+    "moves",  # files, away from where others find them
     "directs",  # where unqualified names or files of later statements go
     "sets",  # a setting of the session by which queries give other values
     "fails",  # the engine refuses it, so that nothing is built

@@ -18,6 +18,7 @@ _VERBS = {
     "replaces": "replaces",
     "alters": "alters",
     "drops": "drops",
+    "moves": "moves away",
 }
 # What is done to no object.
 _SAID = {

@@ -26,12 +26,6 @@ from ci_bot.worker.statements.judging import (
 from ci_bot.worker.statements.sites import Site
 from ci_bot.worker.words.names import Names
 
-_REASONS = {
-    "code": "loads_code",
-    "unknown": "unknown_statement",
-    "fails": "statement_fails",
-}
-
 
 def judge_plan(context: Any, planned: Planned) -> list[JudgedEffect]:
     """What the statements that this plan would execute do outside the environment, or to it.
@@ -71,15 +65,22 @@ def check_statements(context: Any, planned: Planned, names: Names) -> None:
     for item in judge_plan(context, planned):
         if item.severity == "blocker" and not item.standing:
             statement, action = item.statement, item.effect.action
+            loads, unknown, fails = (action == each for each in ("code", "unknown", "fails"))
             where = f" of {names.of(statement.model)}" if statement.model else ""
             raise Refused(
                 f"The {statement.slot}{where} is new or changed and {item.said}. Nothing was "
                 f"built.",
-                hint="Write the setting in the way that is named, or take the statement out."
-                if action == "fails"
+                hint="Write the statement in the way that is named, or take it out."
+                if fails
                 else "An apply changes only the views and tables of its own environment. Take the "
                 "statement out, or let a person run it once.",
-                reason_code=_REASONS.get(action, "writes_elsewhere"),
+                reason_code="loads_code"
+                if loads
+                else "unknown_statement"
+                if unknown
+                else "statement_fails"
+                if fails
+                else "writes_elsewhere",
             )
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Meaning = Literal[
+SettingMeaning = Literal[
     "nothing",  # messages, names of jobs, what is checked
     "speed",  # time, memory, how work and files are split
     "values",  # what a query gives, or what a table holds
@@ -157,7 +157,7 @@ _LOCAL = frozenset(
         "enable_photon", "max_file_partition_bytes", "statement_timeout", "use_cached_result",
     }
 )  # fmt: skip
-_OTHERS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
+_OTHERS: tuple[tuple[re.Pattern[str], SettingMeaning], ...] = (
     (re.compile(r"^spark\.files\.ignore(corrupt|missing)files$"), "values"),
     (re.compile(r"^(ansi_mode|timezone|legacy_time_parser_policy)$"), "values"),
     (
@@ -190,11 +190,11 @@ _SQL = "spark.sql."
 _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 
 
-def _listed() -> tuple[dict[str, tuple[str, Meaning]], list[tuple[str, Meaning]]]:
+def _listed() -> tuple[dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]]:
     """Whole keys with their spelling, and beginnings of keys, the longest first."""
-    whole: dict[str, tuple[str, Meaning]] = {}
-    beginnings: list[tuple[str, Meaning]] = []
-    meanings: tuple[tuple[str, Meaning], ...] = (
+    whole: dict[str, tuple[str, SettingMeaning]] = {}
+    beginnings: list[tuple[str, SettingMeaning]] = []
+    meanings: tuple[tuple[str, SettingMeaning], ...] = (
         (_VALUES, "values"), (_SPEED, "speed"), (_NOTHING, "nothing"),
     )  # fmt: skip
     for text, meaning in meanings:
@@ -209,7 +209,7 @@ def _listed() -> tuple[dict[str, tuple[str, Meaning]], list[tuple[str, Meaning]]
 _WHOLE, _BEGINNINGS = _listed()
 
 
-def meaning_of(key: str, value: str = "") -> Meaning:
+def meaning_of(key: str, value: str = "") -> SettingMeaning:
     """What the setting changes; for a few of them the value decides."""
     key = key.lower()
     if key == _OVERWRITE:  # static replaces whole tables in place of partitions
@@ -223,7 +223,7 @@ def meaning_of(key: str, value: str = "") -> Meaning:
     return _WHOLE[key][1] if key in _WHOLE else _meaning_of_group(key)
 
 
-def _meaning_of_group(key: str) -> Meaning:
+def _meaning_of_group(key: str) -> SettingMeaning:
     for pattern, meaning in _OTHERS:
         if pattern.search(key):
             return meaning

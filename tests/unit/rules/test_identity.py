@@ -224,7 +224,7 @@ CASES = {
         "SELECT o.order_id FROM raw.orders AS o",
         f"{FULL[:-3]}, audits (not_null(columns := (a, b))));\n"
         "SELECT o.order_id FROM raw.orders AS o",
-        "audits b",
+        "audits not_null b",
     ),
     "no filter on the interval": Case(
         "time-filter-missing",
@@ -333,6 +333,7 @@ CASES = {
 WHOLE = {
     "external-without-audits",
     "huge-full-model",
+    "merge-unsupported",
     "missing-grain",
     "no-start",
     "partitions-without-time",

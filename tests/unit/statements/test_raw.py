@@ -203,3 +203,32 @@ def test_words_that_act__hold_one_for_each_node_that_does_something() -> None:
 )
 def test_configuration__however_its_keys_are_spelled(text: str) -> None:
     assert told(of_file("config.yaml", text, "spark")) == [DROPPED]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "JINJA_STATEMENT_BEGIN;\nOPTIMIZE {{ this_model }} ZORDER BY (a);\nJINJA_END",
+        "@SQL('OPTIMIZE @this_model')",
+        "@SQL('VACUUM @this_model')",
+    ],
+)
+def test_maintenance__of_the_models_own_table_is_left_alone(statement: str) -> None:
+    text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{statement};"
+
+    assert [j.said for j in of_file("m.sql", text, "spark").judged if j.severity == "blocker"] == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "LOAD DATA INPATH '/x' INTO TABLE @this_model",
+        "JINJA_STATEMENT_BEGIN;\nLOAD DATA INPATH '/x' INTO TABLE {{ this_model }};\nJINJA_END",
+        "@IF(@x, LOAD DATA INPATH '/x' INTO TABLE @this_model)",
+    ],
+)
+def test_load__into_the_models_own_table_moves_files_of_others(statement: str) -> None:
+    text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{statement};"
+
+    (said,) = (j.said for j in of_file("m.sql", text, "spark").judged if j.severity == "blocker")
+    assert said == "moves away the files of '/x' (LOAD DATA)"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot import exp
+from sqlmesh.core import dialect as d
+from sqlmesh.core.model import load_sql_based_model
 
+from ci_bot.worker import compat
 from ci_bot.worker.statements.text.reading import effects_of
 
 # From the grammars of Spark 3.4 to 4.1 and of the SQL extensions of Delta and Iceberg; statement,
@@ -34,7 +40,10 @@ KINDS: dict[str, list[tuple[str, str, str]]] = {
     "DELETE FROM a.b WHERE x = 1": [("writes", "DELETE", "a.b")],
     "UPDATE a.b SET x = 1": [("writes", "UPDATE", "a.b")],
     "TRUNCATE TABLE a.b": [("writes", "TRUNCATE", "a.b")],
-    "LOAD DATA INPATH '/x' OVERWRITE INTO TABLE a.b": [("writes", "LOAD DATA", "a.b")],
+    "LOAD DATA INPATH '/x' OVERWRITE INTO TABLE a.b": [
+        ("writes", "LOAD DATA", "a.b"),
+        ("moves", "LOAD DATA", "-"),
+    ],
     "COPY INTO a.b FROM '/x' FILEFORMAT = PARQUET": [("writes", "COPY", "a.b")],
     "DROP TABLE IF EXISTS a.b PURGE": [("drops", "DROP TABLE", "a.b")],
     "DROP VIEW a.b": [("drops", "DROP VIEW", "a.b")],
@@ -182,6 +191,49 @@ UNKNOWN = [
 @pytest.mark.parametrize("sql", UNKNOWN)
 def test_unknown__is_said_to_be(sql: str) -> None:
     assert "unknown" in {effect.action for effect in effects_of(sql, "spark")}
+
+
+@pytest.mark.parametrize(
+    ("sql", "moved"),
+    [
+        ("LOAD DATA INPATH '/x/a.txt' INTO TABLE a.b", ["the files of '/x/a.txt'"]),
+        ("LOAD DATA INPATH '/x' OVERWRITE INTO TABLE a.b PARTITION (d = 1)", ["the files of '/x'"]),
+        ("LOAD DATA LOCAL INPATH '/x/a.txt' INTO TABLE a.b", []),
+    ],
+)
+def test_load__moves_its_source_away_unless_it_is_local(sql: str, moved: list[str]) -> None:
+    found = effects_of(sql, "spark")
+
+    assert ("writes", "LOAD DATA", ("a", "b")) in {(e.action, e.kind, e.target) for e in found}
+    assert [e.detail for e in found if e.action == "moves"] == moved
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "OPTIMIZE @this_model",
+        "OPTIMIZE @this_model ZORDER BY (a)",
+        "VACUUM @this_model RETAIN 168 HOURS",
+        "MSCK REPAIR TABLE @this_model",
+        "ALTER TABLE @this_model RECOVER PARTITIONS",
+    ],
+)
+def test_variable__in_what_sqlmesh_keeps_as_text(sql: str) -> None:
+    """SQLMesh gives it to the engine as it stands."""
+    text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{sql};"
+    model: Any = load_sql_based_model(d.parse(text))
+    (tree,) = model.render_post_statements(this_model=exp.to_table("c.d"))
+    (effect,) = effects_of(compat.executed_text(tree, "spark"), "spark")
+
+    assert effect.action == "fails"
+    assert "JINJA_STATEMENT_BEGIN" in effect.detail
+
+
+@pytest.mark.parametrize(
+    "sql", ["OPTIMIZE a.b WHERE c = '@x'", "SHOW TABLES LIKE '@x'", "VACUUM a.b"]
+)
+def test_variable__is_none_in_a_string(sql: str) -> None:
+    assert "fails" not in {effect.action for effect in effects_of(sql, "spark")}
 
 
 # What people really have in their projects: SQLMesh's documentation and public repositories.

@@ -22,7 +22,11 @@ from ci_bot.worker.rules.models import (  # noqa: F401 - each enters its classes
     validity,
 )
 from ci_bot.worker.rules.models.base import MODEL_RULES
-from ci_bot.worker.rules.models.storage import partitions, size  # noqa: F401 - as above
+from ci_bot.worker.rules.models.storage import (  # noqa: F401 - as above
+    merging,
+    partitions,
+    size,
+)
 
 # What the import with a star gives: SQLMesh's linter looks for classes in the project's module.
 globals().update({kind.__name__: kind for kind in MODEL_RULES})

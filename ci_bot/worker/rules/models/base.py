@@ -12,6 +12,7 @@ from sqlmesh.core.linter.rule import Position, Range, Rule, RuleViolation
 from sqlmesh.core.model import Model
 
 from ci_bot.contracts.rules import Registry, RuleSpec
+from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
 from ci_bot.worker.rules.observation import Observation, Tell
 from ci_bot.worker.rules.place import line_of
 from ci_bot.worker.rules.sql.queries import Queries, Query, plain
@@ -30,11 +31,20 @@ class ProjectView:
     row_counts: Mapping[str, int] = field(default_factory=dict)
     queries: Queries = field(default_factory=Queries)
     names: Names = field(default_factory=lambda: Names(None, None))
+    gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
 
     def called(self, table: str) -> str:
         """How reports call a table that a query reads, or a model by its full name."""
         model = self.by_table.get(plain(table))
         return self.names.of(model.fqn if model is not None else table)
+
+    def columns_of(self, table: str) -> frozenset[str] | None:
+        """The columns of a model's table in lower case; None where they are not known."""
+        model = self.by_table.get(plain(table))
+        types = model.columns_to_types if model is not None else None
+        if not types or "*" in types:
+            return None
+        return frozenset(name.lower() for name in types)
 
     def get_model(self, fqn: str) -> Any:
         """The model of that fully qualified name, or None."""
@@ -111,6 +121,7 @@ def _view(context: Any) -> ProjectView:
         dict(models),
         variables=variables if config is not None else None,
         names=Names(getattr(context, "default_catalog", None), None),
+        gateways=list_gateways(config, getattr(context, "gateway", None)) if config else {},
     )
 
 

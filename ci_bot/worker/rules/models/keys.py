@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlglot import exp
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import Observation, names
+from ci_bot.worker.rules.sql.audit_columns import AuditFault, list_audit_faults
 from ci_bot.worker.rules.sql.audits import column_names, promises
 
 WIDE_KEY = 5
@@ -155,9 +156,8 @@ class MissingKeyColumn(ModelRule):
         if not types or "*" in types or model.kind.is_external or model.kind.is_seed:
             return
         known = {name.lower() for name in types}
-        told = promises(model)
+        yield from self._audits(model)
         uses: list[tuple[str, set[str]]] = [
-            ("audits", set(told.not_null) | {c for unique in told.unique for c in unique}),
             ("unique_key", set(column_names(model.unique_key))),
             ("grain", {c for grain in grain_of(model) for c in grain}),
         ]
@@ -174,6 +174,50 @@ class MissingKeyColumn(ModelRule):
                     severity="medium" if where == "grain" else None,
                     anchors=(*gone, where),
                 )
+
+    def _audits(self, model: Any) -> Iterator[Observation]:
+        found: dict[str, list[AuditFault]] = {}
+        for fault in list_audit_faults(model, self.project.columns_of):
+            found.setdefault(fault.audit.name, []).append(fault)
+        for name, faults in found.items():
+            yield Observation(
+                self.spec,
+                partial(_cannot_run, self.project.called, {_subject(f): f for f in faults}),
+                "the audit reads columns that are there, and is given what it asks for",
+                model=model,
+                anchors=tuple(f.column or name for f in faults),
+                subject=tuple(map(_subject, faults)),
+                written_in=faults[0].audit if faults[0].is_own else None,
+            )
+
+
+def _subject(fault: AuditFault) -> str:
+    what = f"argument {fault.argument}" if fault.argument else fault.column
+    return " ".join(filter(None, ("audits", fault.audit.name, fault.table, what)))
+
+
+def _cannot_run(
+    called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
+) -> str:
+    """The sentence on one audit."""
+    named = [faults[subject] for subject in subjects]
+    read = {
+        fault.table: names(f.column for f in named if f.column and f.table == fault.table)
+        for fault in named
+        if fault.column
+    }
+    told = [
+        f"reads {columns}, which "
+        + ("the query does not return" if table is None else f"`{called(table)}` does not have")
+        for table, columns in read.items()
+    ]
+    missing = [fault.argument for fault in named if fault.argument]
+    if missing:
+        told.append(f"is not given {names(missing)}")
+    return (
+        f"The audit `{named[0].audit.name}` {', and '.join(told)}: it fails each time that the "
+        "model is built."
+    )
 
 
 def _not_returned(where: str, subjects: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ def promises(model: Any) -> Promises:
         named = args.get("columns")
         if named is None:
             named = args.get("column")
-        if name in _NOT_NULL and own is None:
+        if name in _NOT_NULL and own is None and "condition" not in args:
             for column in column_names(named):
                 not_null[column] = blocking or not_null.get(column, False)
         elif name in _UNIQUE and own is None and "condition" not in args:

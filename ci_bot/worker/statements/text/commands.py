@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.statements.code import RUNS_JAVA
 from ci_bot.worker.statements.effects import Action, Effect, ObjectName, unknown
+from ci_bot.worker.statements.names import THIS_MODEL
 from ci_bot.worker.statements.text import settings
 from ci_bot.worker.statements.text.lexical import SPARK
 
@@ -112,6 +113,9 @@ def _maintenance(tokens: list[Any], words: list[str]) -> Effect | None:
 def _name(tokens: list[Any], at: int) -> tuple[ObjectName | None, int]:
     """The dotted name at a place, and the place after it."""
     parts: list[str] = []
+    if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":
+        own = at + 1 < len(tokens) and tokens[at + 1].text.lower() == "this_model"
+        return (THIS_MODEL if own else None), at + 2
     while at < len(tokens):
         token = tokens[at]
         if token.token_type.name in ("STRING", "L_PAREN", "DOT"):

@@ -63,11 +63,35 @@ def effects_of(text: str, dialect: str) -> tuple[Effect, ...]:
         except (SqlglotError, ValueError, AttributeError, RecursionError) as error:
             return (unknown("statement", f"it cannot be parsed ({type(error).__name__})"),)
         try:
-            found = [e for tree in trees if tree is not None for e in of_tree(tree, dialect)]
+            found = [e for tree in trees if tree is not None for e in _given(tree, dialect)]
         except Exception as error:
             # A tree of a shape that nobody expected: `DELETE t` is one, which Spark takes.
             return (unknown("statement", f"it cannot be understood ({type(error).__name__})"),)
     return tuple(found) or (Effect("nothing", "nothing"),)
+
+
+def _given(tree: Any, dialect: str) -> Iterator[Effect]:
+    """What a statement does in the form that the engine is given."""
+    word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
+    if word and dialect in SPARK and word not in ("SET", "SHOW") and _has_variable(tree, dialect):
+        # SQLMesh keeps what its parser cannot take apart as text, with the names of variables.
+        yield Effect(
+            "fails",
+            word,
+            detail=f"SQLMesh keeps {word} as text and puts nothing in for the variables in it, so "
+            "Spark gets the @; write it in Jinja, "
+            "JINJA_STATEMENT_BEGIN; ... {{ this_model }} ...; JINJA_END",
+        )
+    else:
+        yield from of_tree(tree, dialect)
+
+
+def _has_variable(command: Any, dialect: str) -> bool:
+    try:
+        tokens = Dialect.get_or_raise(dialect).tokenize(command.text("expression"))
+    except SqlglotError:
+        return False
+    return any(token.token_type.name == "PARAMETER" and token.text == "@" for token in tokens)
 
 
 def of_tree(tree: Any, dialect: str) -> Iterator[Effect]:
@@ -163,6 +187,14 @@ def _rows(tree: Any, dialect: str) -> Iterator[Effect]:
         yield Effect("writes", _kind(tree), names.of_table(table))
 
 
+def _load(tree: Any, dialect: str) -> Iterator[Effect]:
+    """Spark moves the files into the table's directory; with LOCAL it copies them."""
+    yield from _rows(tree, dialect)
+    if not tree.args.get("local"):
+        path = tree.args.get("inpath")
+        yield Effect("moves", _kind(tree), detail=f"the files of {path or 'a path'}")
+
+
 def _truncate(tree: Any, dialect: str) -> Iterator[Effect]:
     for table in tree.expressions:
         yield Effect("writes", "TRUNCATE", names.of_table(table))
@@ -226,7 +258,7 @@ _READERS: dict[str, Callable[[Any, str], Iterator[Effect]]] = {
     "update": _rows,
     "delete": _rows,
     "merge": _rows,
-    "loaddata": _rows,
+    "loaddata": _load,
     "truncatetable": _truncate,
     "copy": _copy,
     "create": definitions.of_create,

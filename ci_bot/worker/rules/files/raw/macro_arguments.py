@@ -114,9 +114,9 @@ def _objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str
     """(the argument as SQL, why) of everything that would run as Python."""
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
-        judge = _Judge(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
+        scan = _ArgumentScan(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
         for expression in _parsed(text, dialect):
-            yield from judge.objections(expression)
+            yield from scan.objections(expression)
 
 
 def _parsed(text: str, dialect: str) -> list[Any]:
@@ -127,7 +127,7 @@ def _parsed(text: str, dialect: str) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class _ArgumentScan:
     """Looks through trees of one text.
 
     Attributes:

@@ -1,0 +1,124 @@
+"""Whether Spark can MERGE into the table that SQLMesh makes for a model.
+
+SQLMesh merges into models of the kind INCREMENTAL_BY_UNIQUE_KEY, from their second batch on: the
+first one replaces the whole table (`IncrementalByUniqueKeyStrategy` in `core/snapshot/evaluator`).
+Spark can do that with tables of a format that has a MERGE of its own. Which format a table gets
+follows from the model, else from the catalog, else from Spark's default. Where that cannot be
+known, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Formats whose tables take a MERGE on Spark; names as they stand after USING.
+_MERGING = frozenset({"delta", "iceberg", "hudi", "paimon"})
+_SESSION_CATALOG = "spark_catalog"
+_CATALOG = "spark.sql.catalog."
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+_FACTS_OF_SPARK = (_CATALOG, _DEFAULT_FORMAT)
+
+
+@dataclass(frozen=True)
+class GatewayFacts:
+    """What of a gateway decides about the format of tables.
+
+    Attributes:
+        engine: SQLMesh's name of its type of connection.
+        catalog: the connection's catalog; None where it names none.
+        settings: those of Spark that say what a catalog is, and the default format.
+        complete: whether no other file of settings is read besides.
+    """
+
+    engine: str
+    catalog: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
+
+
+def list_gateways(config: Any, chosen: str | None = None) -> dict[str, GatewayFacts]:
+    """The facts of each gateway by its name in lower case; of the default one by "" too."""
+    found: dict[str, GatewayFacts] = {}
+    for name, gateway in config.gateways.items():
+        if gateway.connection is not None:
+            found[name.lower()] = _facts(gateway.connection)
+    # Where none is named, SQLMesh takes the first one.
+    default = (chosen or config.default_gateway or next(iter(config.gateways), "")).lower()
+    if default in found:
+        found[""] = found[default]
+    elif config.default_connection is not None:
+        found[""] = _facts(config.default_connection)
+    return found
+
+
+def read_catalog_settings(get: Callable[[str, str], Any]) -> dict[str, str]:
+    """What a running session says of its own catalog and of the default format.
+
+    Args:
+        get: gives a setting, or the second argument where it is not set.
+    """
+    keys = (f"{_CATALOG}{_SESSION_CATALOG}", _DEFAULT_FORMAT)
+    return {key: str(value) for key in keys if (value := get(key, ""))}
+
+
+def _facts(connection: Any) -> GatewayFacts:
+    settings = getattr(connection, "config", None)
+    return GatewayFacts(
+        engine=str(connection.type_),
+        catalog=getattr(connection, "catalog", None),
+        settings={
+            key: str(value)
+            for key, value in (settings.items() if isinstance(settings, dict) else ())
+            if key.startswith(_FACTS_OF_SPARK)
+        },
+        complete=not getattr(connection, "config_dir", None),
+    )
+
+
+def why_no_merge(model: Any, gateways: Mapping[str, GatewayFacts]) -> str | None:
+    """Why the second batch of a model fails, as the end of a sentence; None where it does not.
+
+    None as well where SQLMesh merges nothing, and where nobody can say.
+    """
+    if not model.kind.is_incremental_by_unique_key:
+        return None
+    gateway = gateways.get((model.gateway or "").lower())
+    if gateway is None or gateway.engine not in ("spark", "databricks"):
+        return None
+    named = _named_format(model, gateway.engine)
+    if named is not None and named in _MERGING:
+        return None
+    if gateway.engine == "databricks":  # whose default is Delta
+        return _of_format(named) if named is not None else None
+    return _why_on_spark(model, gateway, named)
+
+
+def _named_format(model: Any, engine: str) -> str | None:
+    """What SQLMesh writes after USING."""
+    of_table = str(model.table_format or "").lower() if engine == "spark" else ""
+    return of_table or str(model.storage_format or "").lower() or None
+
+
+def _why_on_spark(model: Any, gateway: GatewayFacts, named: str | None) -> str | None:
+    catalog = model.catalog or gateway.catalog or _SESSION_CATALOG
+    catalog = str(catalog).strip('"`')
+    kind = gateway.settings.get(f"{_CATALOG}{catalog}")
+    if catalog != _SESSION_CATALOG:
+        # A catalog of its own makes tables of its own format, whatever stands after USING; one
+        # that the configuration does not describe is described elsewhere.
+        return None
+    if named is not None:
+        return _of_format(named)
+    default = gateway.settings.get(_DEFAULT_FORMAT, "").lower()
+    if default in _MERGING or not gateway.complete:
+        return None
+    if kind is not None and "iceberg" in kind.lower():
+        return None  # it may take tables without a format for its own
+    return _of_format(default or None)
+
+
+def _of_format(name: str | None) -> str:
+    table = f"a table of the format `{name}`" if name else "a table without a table format"
+    return f"Spark cannot MERGE into {table}"

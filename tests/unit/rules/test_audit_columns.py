@@ -1,0 +1,156 @@
+"""Audits that cannot run: columns that are not there, and arguments that nobody gives."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
+
+from ci_bot.worker.rules.models.base import ProjectView
+from ci_bot.worker.rules.models.keys import MissingKeyColumn
+from ci_bot.worker.rules.sql.audits import promises
+from ci_bot.worker.rules.sql.missing_columns import list_missing_columns
+from tests.unit.rules.world import models
+
+OWN = """
+AUDIT (name no_debts); SELECT * FROM @this_model WHERE {column} < 0;
+
+AUDIT (name in_orders);
+SELECT t.customer_id FROM @this_model AS t
+WHERE NOT EXISTS (SELECT 1 FROM raw.orders AS o WHERE o.{other} = t.customer_id);
+
+AUDIT (name above, defaults (least = 0)); SELECT * FROM @this_model WHERE @column < @least;
+
+AUDIT (name off, skip true); SELECT * FROM @this_model WHERE nothing = 1;
+"""
+KINDS = ("FULL", "INCREMENTAL_BY_TIME_RANGE (time_column d)", "VIEW")
+
+
+def said(
+    calls: str, *, kind: str = "FULL", column: str = "total", other: str = "customer_id"
+) -> str:
+    """What the rule says of a model with the columns customer_id, total and d."""
+    text = (
+        f"MODEL (name mart.m, kind {kind}, audits ({calls}));\n"
+        "SELECT o.customer_id, o.amount AS total, CAST(o.order_ts AS DATE) AS d\n"
+        "FROM raw.orders AS o"
+    )
+    made = models({"models/m.sql": text}, audits=OWN.format(column=column, other=other))
+    rule = MissingKeyColumn(ProjectView(made))
+    (model,) = (m for m in made.values() if m.name == "mart.m")
+    return " ".join(observation.told for observation in rule.see(model))
+
+
+BROKEN = {
+    "accepted_range(column := totale, min_v := 0)": "`accepted_range` reads `totale`",
+    "forall(criteria := (totale > 0, total > 0))": "`forall` reads `totale`",
+    "at_least_one(column := totale)": "`at_least_one` reads `totale`",
+    "accepted_values(column := totale, is_in := (1, 2))": "`accepted_values` reads `totale`",
+    "not_null(columns := (total), condition := totale > 0)": "`not_null` reads `totale`",
+    "not_null(columns := (totale))": "`not_null` reads `totale`",
+    "number_of_rows(threshold := 3, condition := x = 1)": "`number_of_rows` reads `x`",
+    "not_null(columns := (total), condition := customer_id IN (SELECT id FROM raw.orders))": "`id`",
+    "not_constant(columnn := total)": "`not_constant` is not given `column`",
+    "not_null(column := total)": "`not_null` is not given `columns`",
+    "above(columns := total)": "`above` is not given `column`",
+    "above(column := totale)": "`above` reads `totale`",
+    "unique_values(columns := (total)), not_empty_string(column := nam)": "`nam`",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("calls", "expected"), BROKEN.items())
+def test_audit__that_cannot_run(calls: str, expected: str, kind: str) -> None:
+    assert expected in said(calls, kind=kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_own_audit__that_cannot_run(kind: str) -> None:
+    assert "`no_debts` reads `totale`" in said("no_debts", kind=kind, column="totale")
+    told = said("in_orders", kind=kind, other="customer")
+    assert "`in_orders` reads `customer`, which `spark_catalog.raw.orders` does not have" in told
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "no_debts, in_orders, off, above(column := total), above(column := total, least := 5)",
+        "accepted_range(column := TOTAL, min_v := 0, inclusive := false)",
+        "forall(criteria := (total > 0, customer_id IS NOT NULL OR d < CURRENT_DATE()))",
+        "not_null(columns := (customer_id, total), condition := d >= @execution_ds)",
+        "not_null(columns := customer_id, blocking := false)",
+        "accepted_values(column := total, is_in := ('a', 'b')), number_of_rows(threshold := 10)",
+        "not_null(columns := (total), condition := customer_id IN (SELECT customer_id FROM x.y))",
+        "mutually_exclusive_ranges(lower_bound_column := d, upper_bound_column := d)",
+        "z_score(column := total, threshold := 3), stddev_in_range(column := total, max_v := 3)",
+        "chi_square(column := customer_id, column_a := total, column_b := d, critical_value := 6)",
+        "match_regex_pattern_list(column := d, patterns := ('^a', 'b$'))",
+        "sequential_values(column := total, interval := 1), unique_values(columns := (total, d))",
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_audit__that_runs(calls: str, kind: str) -> None:
+    assert said(calls, kind=kind) == ""
+
+
+def test_audits_of_sqlmesh__ask_for_arguments_that_have_names_of_arguments() -> None:
+    """No word of their queries is taken for an argument that it is not."""
+    told = " ".join(said(name) for name in BUILT_IN_AUDITS)
+
+    for word in ("`c`", "`r`", "`E`", "this_model", "condition", "inclusive", "`dependent`"):
+        assert word not in told
+
+
+def test_promise__of_a_not_null_with_a_condition_is_none_for_all_rows() -> None:
+    text = (
+        "MODEL (name mart.m, kind FULL, audits (not_null(columns := (total), condition := total > 0),"
+        " not_null(columns := (customer_id))));\n"
+        "SELECT o.customer_id, o.amount AS total FROM raw.orders AS o"
+    )
+    (model,) = (m for m in models({"m.sql": text}).values() if m.name == "mart.m")
+
+    assert set(promises(model).not_null) == {"customer_id"}
+
+
+COLUMNS = {"s.t": frozenset({"a", "b"}), "s.u": frozenset({"a", "c"})}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT x FROM s.t", {"x"}),
+        ("SELECT * FROM (SELECT * FROM s.t) q WHERE x > 1", {"x"}),
+        ("WITH w AS (SELECT a, 1 AS k FROM s.t) SELECT * FROM w WHERE k = 1 AND z = 1", {"z"}),
+        ("SELECT t.x FROM s.t JOIN s.u ON t.a = u.a", {"x"}),
+        ("SELECT c, q FROM s.t JOIN s.u ON t.a = u.a", {"q"}),
+        ("SELECT a FROM s.t WHERE EXISTS (SELECT 1 FROM s.u WHERE u.c = n)", {"n"}),
+        ("SELECT a FROM s.t UNION ALL SELECT zz FROM s.u", {"zz"}),
+        ("WITH w(k) AS (SELECT a FROM s.t) SELECT k, a FROM w", {"a"}),
+        ("SELECT a AS k FROM s.t ORDER BY k", set()),
+        ("SELECT a, COUNT(*) AS n FROM s.t GROUP BY a HAVING n > 1", set()),
+        ("SELECT a FROM s.t WHERE EXISTS (SELECT 1 FROM s.u WHERE u.c = b)", set()),
+        ("SELECT a.f.g, b.h FROM s.t", set()),
+        ("SELECT FILTER(a, x -> x > b), TRANSFORM(a, (x, i) -> x + i) FROM s.t", set()),
+        ("SELECT e FROM s.t LATERAL VIEW EXPLODE(b) v AS e", set()),
+        ("SELECT foo FROM s.x", set()),
+        ("SELECT foo FROM s.t CROSS JOIN s.x", set()),
+        ("SELECT current_date, _metadata.file_path FROM s.t", set()),
+        ("SELECT q.* FROM (SELECT t.*, 1 AS rn FROM s.t) q WHERE rn = 1", set()),
+        ("SELECT * FROM s.t PIVOT (SUM(a) FOR b IN ('x')) WHERE x = 1", set()),
+        ("SELECT k FROM (SELECT a FROM s.t) AS q(k)", set()),
+        ("SELECT a + 1 AS p, p + 1 AS q FROM s.t", set()),
+        ("SELECT v.zz FROM VALUES (1) AS v(zz)", set()),
+    ],
+)
+def test_missing_columns(sql: str, expected: set[str]) -> None:
+    found = list_missing_columns(sqlglot.parse_one(sql, dialect="spark"), COLUMNS.get)
+
+    assert {column for column, _ in found} == expected
+
+
+def test_audit__with_the_interval_of_a_model_that_has_none() -> None:
+    """SQLMesh gives a FULL model the time of execution and no interval."""
+    call = "not_null(columns := (total), condition := d >= @start_ds)"
+
+    assert "`not_null` is not given `start_ds`" in said(call)
+    assert said(call, kind=KINDS[1]) == ""
