@@ -27,6 +27,19 @@ UNREAD_SUFFIXES = frozenset(
     for suffix in group.split()
 )
 
+# How a pointer of Git LFS begins, and how large it is at most, by its specification. The second
+# one is what it was called before its first release.
+_POINTERS = (
+    b"version https://git-lfs.github.com/spec/",
+    b"version https://hawser.github.com/spec/",
+)
+POINTER_BYTES = 1024
+
+
+def is_lfs_pointer(content: bytes) -> bool:
+    """Whether a file's content is a pointer of Git LFS, which stands for the content elsewhere."""
+    return content.startswith(_POINTERS) and len(content) < POINTER_BYTES
+
 
 def is_read(path: str) -> bool:
     """Whether some rule looks into a changed file with this path."""

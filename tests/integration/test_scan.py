@@ -228,16 +228,3 @@ def test_time_limit__strikes_in_the_worker__all_that_is_known_is_told(tmp_path: 
     on_load = [risk for risk in report.risks if risk.rule == "R12-code-on-load"]
     assert [risk.path for risk in on_load] == ["project/macros/late.py"]
     assert "R10-files-not-read" not in {risk.rule for risk in report.risks}
-
-
-def test_time_limit__strikes_before_the_files_were_read__is_told_with_that(tmp_path: Path) -> None:
-    """Nobody looked into the files then, which the report says beside the time limit."""
-    repository = write_repository(tmp_path)
-    client = Client(repository.root, projects=("project",))
-    client.patience_seconds = 1.5  # git answers in that time, and no Python has imported SQLMesh
-
-    report = client.review("pr_1", commits=repository.change(LEAK), baseline="base-branch")
-
-    assert report.failure is not None
-    assert report.failure.reason_code == "timeout"
-    assert "R10-files-not-read" in {risk.rule for risk in report.risks}

@@ -1,7 +1,8 @@
 """Whose doing it is that a project does not load: the pull request's, or the base branch's.
 
 Both sides are loaded, and their failures compared. A failure is old where the base branch fails for
-the same cause and the pull request touched no file that the failure is about.
+the same cause and the pull request touched no file that the failure is about. A library that this
+environment lacks is not in a file: where the base branch needs the same one, it is old as well.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ci_bot.contracts.base import Failure
 # What differs between two processes that fail alike.
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 OTHERS_SHOWN = 5
+_MISSING_LIBRARY = "missing_module"
 # Documentation and the like, which no part of SQLMesh reads.
 _PROSE = frozenset(
     {".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".pdf", ".drawio"}
@@ -50,6 +52,7 @@ def blame(
     if not base or changed_files is None:
         return Blame(tuple(head), ())
     known = {_cause(failure) for failure in base}
+    lacked = {_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY}
     # Where the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
     elsewhere = reads_nothing_of(changed_files)
@@ -57,6 +60,7 @@ def blame(
         failure
         for failure in head
         if elsewhere
+        or _cause(failure) in lacked
         or (
             not _touched(failure, changed_files)
             and (_cause(failure) in known or (hidden and failure.stage != "configuration"))

@@ -37,6 +37,8 @@ class BotFacts:
         load_known: whether it is known which files the load opened; else `code_on_load` holds every
             changed file of code.
         unread_because: why the rules on changed files have not run; None where they have.
+        missing_files: what SQLMesh would load of the commit and the checkout has not.
+        empty_submodules: submodules below a project that nobody has checked out.
         fork: the head branch is in another repository.
         policy_changes: how the pull request changes the team's policy.
         weighing: the policy that counts, and what is needed to weigh findings by it.
@@ -49,6 +51,8 @@ class BotFacts:
     code_on_load: tuple[str, ...] = ()
     load_known: bool = True
     unread_because: str | None = None
+    missing_files: tuple[str, ...] = ()
+    empty_submodules: tuple[str, ...] = ()
     fork: bool = False
     policy_changes: tuple[PolicyChange, ...] = ()
     weighing: Weighing = field(default_factory=Weighing)

@@ -31,16 +31,18 @@ from ci_bot.worker.doctor import (
     workflows,
 )
 from ci_bot.worker.doctor.spark_network import Network
-from ci_bot.worker.process import java
+from ci_bot.worker.process import java, load_trace
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project import checks, opening, validation
 from ci_bot.worker.project.configuring import configure, is_spark, new_context
 from ci_bot.worker.project.directories import place_of
+from ci_bot.worker.project.lfs_pointers import FIX, list_pointers, list_seed_files
 from ci_bot.worker.project.loading import load
 from ci_bot.worker.project.merge_support import list_gateways, why_no_merge
 from ci_bot.worker.project.opening import StateFacts, versions_of
 from ci_bot.worker.project.testing.unit_tests import unit_tests
-from ci_bot.worker.words.names import Names
+from ci_bot.worker.rules.observation import names
+from ci_bot.worker.words.names import Names, file_name
 from ci_bot.worker.words.problems import sentence
 
 _LONGEST = 4_000
@@ -210,6 +212,16 @@ class _Doctor:
         else:
             compat.merge_nothing_from_state(self.context)
         load(self.context, self.ports.clock.phase("load"), self.place.repository)
+        pointers = self._list_lfs_pointers()
+        if pointers:
+            self._tell(
+                "models",
+                "fail",
+                f"{len(self.context.models)} models load, and of {names(pointers)} the checkout "
+                "holds only a pointer of Git LFS, whose text would be loaded as data",
+                f"See to it that {FIX}.",
+            )
+            return
         self._tell("models", "ok", f"{len(self.context.models)} models load")
 
     def _merges(self, names: Names) -> None:
@@ -230,6 +242,12 @@ class _Doctor:
             "Give the models, or the model defaults, a `table_format` that takes a MERGE "
             "(iceberg) or `storage_format delta`, or choose another kind.",
         )
+
+    def _list_lfs_pointers(self) -> list[str]:
+        """The seeds, and the files that the load has opened, of which only a pointer is here."""
+        seeds = list_seed_files(self.context.models.values())
+        found = list_pointers([*load_trace.opened(), *seeds])
+        return [file_name(path, self.place.repository) for path in found]
 
     def _look_into_state(self) -> None:
         catalog, dialect = compat.default_catalog(self.context), self.context.default_dialect

@@ -16,6 +16,7 @@ from ci_bot.worker.cost.estimate import row_counts
 from ci_bot.worker.plan.drift import Drift
 from ci_bot.worker.plan.in_words.describe import change_type, statements
 from ci_bot.worker.plan.planning import Planned, category_of
+from ci_bot.worker.process import load_trace
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.records.cost_ledger import CostLedger
@@ -67,6 +68,9 @@ def rule_inputs(
         config_after=ConfigFacts.of(context.config, context.gateway),
         statements=_statements(planned),
         judged=tuple(judge_plan(context, planned)) if planned else (),
+        opened=frozenset(
+            path for path in load_trace.opened() if Path(path).is_relative_to(repository)
+        ),
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,

@@ -37,6 +37,7 @@ class RuleInputs:
         statements: environment statements (when, sql, change) of the plan.
         judged: what the plan's statements do to others; None where there is no plan, and the
             models' own are looked at under the names of the project.
+        opened: the files that the load has opened, absolute.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
@@ -65,6 +66,7 @@ class RuleInputs:
     config_after: ConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
     judged: tuple[JudgedEffect, ...] | None = None
+    opened: frozenset[str] = frozenset()
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()

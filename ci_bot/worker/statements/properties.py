@@ -21,6 +21,8 @@ _LEADS = frozenset(
     {"path", "paths", "location", "dir", "uri", "url", "impl", "class", "provider", "external",
      "catalog", "warehouse", "serde", "committer"}
 )  # fmt: skip
+# SQLMesh's own name (Athena) for a directory in which it gives each physical table one of its own.
+_BASES = frozenset({"s3_base_location"})
 
 
 def odd_clause(tree: Any) -> str | None:
@@ -49,6 +51,8 @@ def odd_format(name: str) -> str | None:
 
 def odd_key(key: str) -> str | None:
     """Why a table property is no plain one: it leads somewhere, or its name is no name."""
+    if key.lower() in _BASES:
+        return None
     if not _KEY.match(key):
         return f"the property {key[:80]!r}"
     parts = set(re.split(r"[.\-_:]", key.lower()))

@@ -137,3 +137,18 @@ def test_in_one__names_the_other_files_once_and_counts_the_rest() -> None:
 )
 def test_in_one__says_that_the_base_is_broken_too(old: tuple[Failure, ...], words: str) -> None:
     assert in_one(Blame((A,), old), base_is_broken=True).message.endswith(words)
+
+
+def test_blame__of_a_library_that_the_base_lacks_too__is_the_base_s_whatever_was_touched() -> None:
+    base = failed("config.py", MODULE, reason_code="missing_module")
+    found = blame([base], [base], ["config.py"])
+    assert (found.new, found.old) == ((), (base,))
+
+
+def test_blame__of_a_library_that_the_base_does_not_need__is_the_pull_request_s() -> None:
+    """In the same file, beside one that the base lacks; and a file of the project's own."""
+    base = failed("models/a.py", MODULE, reason_code="missing_module")
+    other = failed("models/a.py", MODULE.replace("pytest", "scipy"), reason_code="missing_module")
+    assert blame([other], [base], ["models/a.py"]).new == (other,)
+    moved = failed("models/a.sql", reason_code="missing_file")
+    assert blame([moved], [moved], ["models/a.sql"]).new == (moved,)

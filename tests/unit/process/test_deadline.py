@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.cage.checkout_copy import copy_checkout
-from ci_bot.bot.cage.watch.deadline import REPORT_SECONDS, Deadline, no_deadline
+from ci_bot.bot.cage.watch.deadline import (
+    GIT_REPORT_SECONDS,
+    REPORT_SECONDS,
+    Deadline,
+    no_deadline,
+)
 from ci_bot.bot.cage.workspace import private_workspace
 from ci_bot.bot.github.patience import time_for_github
 from ci_bot.errors import TimedOut
@@ -35,6 +40,20 @@ def test_deadline__ends_what_goes_on_and_names_it() -> None:
     assert (late.value.reason_code, late.value.exit_code) == ("timeout", 1)
     clock.sleep(1)
     assert deadline.left() == 0.0
+
+
+def test_deadline__the_report_of_the_work_has_some_seconds_more() -> None:
+    clock = Clock()
+    deadline = after(clock, 60)
+    clock.sleep(65)
+    with deadline.reporting():
+        deadline.check("while git read the checkout")
+        assert deadline.left() == GIT_REPORT_SECONDS - 5
+        clock.sleep(GIT_REPORT_SECONDS)
+        with pytest.raises(TimedOut, match="within 60 seconds"):
+            deadline.check("while git read the checkout")
+    assert deadline.left() == 0.0
+    assert GIT_REPORT_SECONDS < REPORT_SECONDS, "the rest is for GitHub"
 
 
 def test_deadline__that_is_none__never_comes() -> None:

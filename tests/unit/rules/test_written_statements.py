@@ -43,3 +43,19 @@ def test_configuration__counts_too() -> None:
 
 def test_other_files__are_no_statements() -> None:
     assert told("docs/how.md", None, DROP) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("s3_base_location", []),
+        ("location", [("destructive-statement", "blocker", 1)]),
+        ("write.location-provider.impl", [("destructive-statement", "blocker", 1)]),
+    ],
+)
+def test_property__that_gives_each_table_its_own_directory__is_plain(
+    key: str, found: list[tuple[str, str, int | None]]
+) -> None:
+    """SQLMesh's `s3_base_location` for Athena: it appends schema and physical table itself."""
+    after = HEAD.replace("dialect spark", f"physical_properties ('{key}' = 's3://lake/x/')")
+    assert told("models/a.sql", HEAD, after) == found

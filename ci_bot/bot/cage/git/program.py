@@ -42,6 +42,7 @@ class GitProgram:
         deadline: Deadline | None = None,
     ) -> None:
         self.checkout = checkout.resolve()
+        self._private = private
         self._borrowing = private / "borrowing.git"
         self._git = executable
         self._deadline = deadline or no_deadline()
@@ -56,6 +57,34 @@ class GitProgram:
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_NO_LAZY_FETCH": "1",
         }
+
+    def of_submodule(self, path: str, number: int) -> GitProgram | None:
+        """The same for a submodule that is checked out; None where it is not.
+
+        A path that leads through a link is none: the tree that names it may not be the one that is
+        checked out.
+        """
+        place = self.checkout / path
+        if place.resolve() != place or not (place / ".git").exists():
+            return None
+        private = self._private / f"submodule-{number}"
+        private.mkdir(mode=0o700, exist_ok=True)
+        return GitProgram(place, private=private, executable=self._git, deadline=self._deadline)
+
+    def lfs_store(self) -> Path | None:
+        """Where Git LFS keeps the contents that it has fetched; None where there is none."""
+        done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        if done.returncode != 0:
+            return None
+        found = (
+            Path(done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")) / "lfs" / "objects"
+        )
+        return found if found.is_dir() else None
+
+    @property
+    def private(self) -> Path:
+        """A directory of the bot alone."""
+        return self._private
 
     def own_config(self, arguments: Sequence[str]) -> str:
         """The checkout's own configuration file, read as a file: nothing it names is followed."""

@@ -7,6 +7,8 @@ not grow with what is read: many questions go to one.
 from __future__ import annotations
 
 import difflib
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -40,6 +42,19 @@ class GitFile:
     path: str
     before: Blob | None = field(default=None, compare=False)
     after: Blob | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a commit has and its checkout has not.
+
+    Attributes:
+        files: not written, as a sparse checkout leaves them out.
+        submodules: directories that are empty because nobody has checked the submodule out.
+    """
+
+    files: tuple[str, ...] = ()
+    submodules: tuple[str, ...] = ()
 
 
 class Git:
@@ -170,6 +185,24 @@ class Git:
             if line:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
         return found
+
+    def list_missing(self, commit: str, directories: Iterable[str]) -> Missing:
+        """What a commit has below some directories and the checkout has not."""
+        wanted = list(directories)
+        paths = [] if "." in wanted else wanted
+        told = self._program.borrow(["ls-tree", "-r", "-z", object_id(commit), "--", *paths])
+        files: list[str] = []
+        submodules: list[str] = []
+        for line in told.split(b"\0"):
+            facts, _, path = line.partition(b"\t")
+            # Not `Path` for each: a repository may have very many files.
+            place = f"{self._program.checkout}/{os.fsdecode(path)}"
+            if facts.startswith(_SUBMODULE.encode()):
+                if not any(Path(place).glob("*")):
+                    submodules.append(path.decode("utf-8", "replace"))
+            elif path and not os.path.lexists(place):
+                files.append(path.decode("utf-8", "replace"))
+        return Missing(tuple(files), tuple(submodules))
 
     def require(self, commit: str) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""

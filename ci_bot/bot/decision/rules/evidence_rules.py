@@ -10,6 +10,7 @@ from ci_bot.bot.decision.risks import counted, listed, risk
 from ci_bot.contracts.documents.report import ReviewFacts, Risk
 from ci_bot.contracts.rules import rule
 
+CHECKOUT_INCOMPLETE = rule("checkout-incomplete")
 FILES_NOT_READ = rule("R10-files-not-read")
 FORK = rule("R10-fork")
 NOT_CHECKED = rule("R10-not-checked")
@@ -102,6 +103,34 @@ def unread(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
             f"files see: the process that reads them gave no answer, because {bot.unread_because}.",
             "the review has run again, or a person has read every changed file",
             subject="no answer",
+        )
+
+
+@judges(CHECKOUT_INCOMPLETE)
+def incomplete_checkout(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
+    """Files of the commit that are not there, so that their models look removed."""
+    if bot.missing_files:
+        files = counted(len(bot.missing_files), "file")
+        yield risk(
+            CHECKOUT_INCOMPLETE,
+            f"The checkout lacks {files} of this commit that SQLMesh loads "
+            f"({listed(bot.missing_files)}), as a sparse checkout does. The plan takes what stands "
+            "in them for removed.",
+            "the workflow checks out the whole project: no `sparse-checkout:` in the `with:` of "
+            "actions/checkout, or one with the project's directories",
+            subject="files",
+        )
+    if bot.empty_submodules:
+        some = len(bot.empty_submodules) == 1
+        yield risk(
+            CHECKOUT_INCOMPLETE,
+            f"{counted(len(bot.empty_submodules), 'submodule')} below the project "
+            f"{'is' if some else 'are'} empty ({listed(bot.empty_submodules)}). The plan takes "
+            f"what stands in {'it' if some else 'them'} for removed.",
+            "the workflow checks out with `submodules: true` in the `with:` of actions/checkout; "
+            "on a laptop `git submodule update --init` gets them",
+            severity="high",
+            subject="submodules",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ci_bot.bot.cage.git.repository import GitFile
+from ci_bot.bot.cage.git.repository import GitFile, Missing
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
@@ -47,6 +47,8 @@ from ci_bot.errors import BotError, TimedOut
 MOST_WORDS = 20
 # Checks of the project without which nothing can be applied.
 _NEEDED = ("connection", "suffix target")
+# What SQLMesh loads from a project's directories.
+_LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
 # A word in these is no use of what it names.
 _PROSE = (".md", ".rst", ".csv", ".tsv")
 
@@ -119,6 +121,8 @@ def _make_report(
             load_known=loaded is not None,
             unread_because=None if client.scanned else client.not_scanned_because,
         )
+    missing = _list_missing(client, options.commits)
+    bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
     weighing = team.weighing(facts, client.git, changed)
     bot = replace(
         bot,
@@ -137,11 +141,29 @@ def _make_report(
         update={
             "policy": used(team, weighing, facts),
             "owners": _owners(team, weighing, client, facts, report.risks),
-            "notes": [*report.notes, *fallen(weighing, report.risks)],
+            "notes": [
+                *report.notes,
+                *(client.git.exports.notes if found.baseline == "base-branch" else ()),
+                *fallen(weighing, report.risks),
+            ],
         }
     )
     # For what the bot has added, and for the identity: the plan id is computed over it as it was.
     return client.redactor.document(report)
+
+
+def _list_missing(client: WorkerClient, commits: Commits) -> Missing:
+    """What SQLMesh would load of the commit that is checked out, and that is not there."""
+    new = commits.new
+    try:
+        if new is None or not client.git.has(new):
+            return Missing()
+        if commits.working is None and client.git.head() != new:
+            return Missing()  # another commit is checked out
+        found = client.git.list_missing(new, client.projects)
+    except TimedOut:
+        return Missing()
+    return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 
 def _owners(

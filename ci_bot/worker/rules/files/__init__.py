@@ -6,6 +6,7 @@ from __future__ import annotations
 from ci_bot.worker.rules.files import (
     configuration,
     environment,
+    lfs,
     python,
     python_settings,
     secrets,
@@ -33,6 +34,7 @@ __all__ = [
     "comparing",
     "configuration",
     "environment",
+    "lfs",
     "literal_statements",
     "macro_arguments",
     "python",
