@@ -36,7 +36,11 @@ def reviewed(
     report: Report = client.review("pr_7", commits=commits, baseline=baseline)
     assert "ci-bot-" not in report.to_json(), "a private directory is named"
     assert not [line for line in client.heard.log if "/ci-bot-" in line]
-    assert str(repository.root) not in report.to_json()
+    assert str(repository.root) not in report.to_json(), (
+        report.failure,
+        report.notes,
+        report.decision,
+    )
     return report
 
 
@@ -319,3 +323,25 @@ def test_removal__of_another_schema__may_be_another_projects(
     assert (risk.model, risk.severity) == ("theirs.b", "high")
     assert "another project on the same state" in risk.evidence
     assert report.decision == "review"
+
+
+def test_dbt_project__against_the_base_branch__is_refused_in_one_sentence(
+    repository: Repository,
+) -> None:
+    files = {
+        "dbt_project.yml": "name: shop\nprofile: shop\n",
+        "sqlmesh.yaml": "model_defaults: {dialect: spark, start: 2024-01-01}\n",
+        "models/a.sql": "SELECT 1 AS a\n",
+    }
+    failure = reviewed(repository, files, {"models/a.sql": "SELECT 2 AS a\n"}).failure
+    assert failure is not None
+    assert failure.message == (
+        "There is a dbt project in `.`, and a dbt project cannot be compared with the base branch."
+    )
+    assert (failure.exit_code, failure.reason_code) == (2, "dbt_project")
+    assert "`baseline: state`" in str(failure.hint)
+    # dbt is not installed where tests run, which is what a review with the state stops at.
+    of_state = reviewed(repository, files, {"models/a.sql": "SELECT 3 AS a\n"}, "state").failure
+    assert of_state is not None
+    assert "which is not installed here" in of_state.message
+    assert "`sqlmesh[dbt]`" in str(of_state.hint)

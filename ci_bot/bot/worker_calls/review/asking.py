@@ -21,6 +21,8 @@ from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, ReviewReques
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
+# A failure that says nothing of the base branch: such projects are not compared with it.
+_NEVER_COMPARED = "dbt_project"
 # Failures that a base branch may have as well.
 _LOADING = ("configuration", "load")
 
@@ -47,7 +49,8 @@ def facts_of(
         elif failure.stage in _LOADING:
             # Whether the base branch fails alike is asked only now: it is a second load.
             facts, baseline = _ask_base(client, options, changed, team)
-            if facts.failure is not None or not facts.project.models:
+            compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
+            if compared and (facts.failure is not None or not facts.project.models):
                 return facts, baseline, None
     return failed(failure, client, options), "state", None
 
