@@ -46,6 +46,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "missing_module": "a Python module is not installed here",
     "missing_variable": "a variable of the environment is not set",
     "no_base": "there is nothing to compare with",
+    "dbt_project": "a dbt project cannot be compared with the base branch",
     "no_config": "the project's directory holds no configuration",
     "no_event_logs": "the directory of event logs cannot be read",
     "no_java": "no Java, or none that this Spark runs on",

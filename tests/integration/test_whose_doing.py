@@ -36,7 +36,11 @@ def reviewed(
     report: Report = client.review("pr_7", commits=commits, baseline=baseline)
     assert "ci-bot-" not in report.to_json(), "a private directory is named"
     assert not [line for line in client.heard.log if "/ci-bot-" in line]
-    assert str(repository.root) not in report.to_json()
+    assert str(repository.root) not in report.to_json(), (
+        report.failure,
+        report.notes,
+        report.decision,
+    )
     return report
 
 
@@ -237,14 +241,16 @@ def test_base__without_the_project__makes_everything_new_and_is_not_broken(
     assert "The base branch has no SQLMesh project here: everything is new." in report.notes
 
 
-def state_repository(repository: Repository, tmp_path: Path) -> dict[str, str]:
+def state_repository(
+    repository: Repository, tmp_path: Path, more: dict[str, str] | None = None
+) -> dict[str, str]:
     """A project with a state of its own, whose prod is built from what loads."""
     config = CONFIG.replace(
         "connection: {type: duckdb}",
         f"connection: {{type: duckdb, database: {tmp_path}/warehouse.duckdb}}\n"
         f"    state_connection: {{type: duckdb, database: {tmp_path}/state.duckdb}}",
     )
-    good = {**GOOD, "config.yaml": config}
+    good = {**GOOD, "config.yaml": config, **(more or {})}
     repository.commit(good)
     run_prod(Shop(repository.root.parent), "2024-01-11")
     return good
@@ -271,3 +277,71 @@ def test_state__where_the_base_loads__blames_the_head(
     assert report.failure is not None
     assert report.failure.path == "models/broken.sql"
     assert "base branch" not in report.failure.message
+
+
+GONE = sql_model("gone", "SELECT 3 AS a")
+THEIRS = "MODEL (name theirs.b, kind FULL);\n\nSELECT 3 AS a\n"
+
+
+def removals_after(
+    repository: Repository, tmp_path: Path, extra: dict[str, str], head: dict[str, str | None]
+) -> Report:
+    """The review of a head, where prod has more models than the base branch has now."""
+    good = state_repository(repository, tmp_path, extra)
+    base: dict[str, str | None] = {**good, **dict.fromkeys(extra)}
+    return reviewed(repository, base, head, baseline="state")
+
+
+@pytest.mark.slow
+def test_removal__by_the_base_branch__is_not_told_as_the_pull_request_s(
+    repository: Repository, tmp_path: Path
+) -> None:
+    added: dict[str, str | None] = {"models/new.sql": sql_model("new", "SELECT 2 AS b")}
+    report = removals_after(repository, tmp_path, {"models/gone.sql": GONE}, added)
+    risk = of_rule(report, "R04-model-removed")
+    assert (risk.model, risk.severity) == ("shop.gone", "medium")
+    assert risk.evidence.startswith("The base branch has removed this model")
+    assert not any(other.rule == "base-drift" for other in report.risks)
+    assert report.decision == "go"
+
+
+@pytest.mark.slow
+def test_removal__by_the_pull_request__is_its_own(repository: Repository, tmp_path: Path) -> None:
+    good = state_repository(repository, tmp_path, {"models/gone.sql": GONE})
+    report = reviewed(repository, good, {"models/gone.sql": None}, baseline="state")
+    risk = of_rule(report, "R04-model-removed")
+    assert (risk.model, risk.severity) == ("shop.gone", "high")
+    assert risk.evidence.startswith("The model is removed.")
+
+
+@pytest.mark.slow
+def test_removal__of_another_schema__may_be_another_projects(
+    repository: Repository, tmp_path: Path
+) -> None:
+    report = removals_after(repository, tmp_path, {"models/theirs.sql": THEIRS}, dict(README))
+    risk = of_rule(report, "R04-model-removed")
+    assert (risk.model, risk.severity) == ("theirs.b", "high")
+    assert "another project on the same state" in risk.evidence
+    assert report.decision == "review"
+
+
+def test_dbt_project__against_the_base_branch__is_refused_in_one_sentence(
+    repository: Repository,
+) -> None:
+    files = {
+        "dbt_project.yml": "name: shop\nprofile: shop\n",
+        "sqlmesh.yaml": "model_defaults: {dialect: spark, start: 2024-01-01}\n",
+        "models/a.sql": "SELECT 1 AS a\n",
+    }
+    failure = reviewed(repository, files, {"models/a.sql": "SELECT 2 AS a\n"}).failure
+    assert failure is not None
+    assert failure.message == (
+        "There is a dbt project in `.`, and a dbt project cannot be compared with the base branch."
+    )
+    assert (failure.exit_code, failure.reason_code) == (2, "dbt_project")
+    assert "`baseline: state`" in str(failure.hint)
+    # dbt is not installed where tests run, which is what a review with the state stops at.
+    of_state = reviewed(repository, files, {"models/a.sql": "SELECT 3 AS a\n"}, "state").failure
+    assert of_state is not None
+    assert "which is not installed here" in of_state.message
+    assert "`sqlmesh[dbt]`" in str(of_state.hint)

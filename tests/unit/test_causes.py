@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
 from ci_bot.contracts.base import Failure
 from ci_bot.worker.words.problems import failure_of
@@ -161,3 +162,44 @@ def test_failure__of_what_no_cause_is_known_for__keeps_its_words_without_private
     told = failure_of(error, stage="load", repository=tmp_path)
     assert told.message == "Duplicate model in 'models/a.sql' at ."
     assert told.path == "models/a.sql"
+
+
+def failure_of_gateway(driver: str, root: Path) -> Failure:
+    """What is said of a gateway whose library SQLMesh itself cannot import."""
+    with pytest.raises(Exception, match="engine library") as caught:
+        MSSQLConnectionConfig(type="mssql", host="db", driver=driver)
+    return failure_of(caught.value, stage="configuration", repository=root, hint="the default")
+
+
+@pytest.mark.parametrize(("driver", "extra"), [("pymssql", "mssql"), ("pyodbc", "mssql-odbc")])
+def test_missing_library_of_a_gateway__names_sqlmesh_s_own_extra(
+    driver: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, driver, None)  # Python's own way to say that there is none
+    told = failure_of_gateway(driver, tmp_path)
+    assert f"`{driver}`, whose Python library is not installed here" in told.message
+    assert told.hint == f"Add `sqlmesh[{extra}]` to the file that the input `requirements` names."
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "libodbc.so.2: cannot open shared object file: No such file or directory",
+            "is installed, and the system's `libodbc.so.2` that it needs is not.",
+        ),
+        (
+            "cannot import name 'x' from 'y' (/opt/y.py)",
+            "is installed, and cannot be imported: cannot import name 'x' from 'y'.",
+        ),
+    ],
+)
+def test_library_of_a_gateway__that_is_there_and_does_not_load__is_not_called_missing(
+    said: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "pyodbc", raising=False)
+    (tmp_path / "pyodbc.py").write_text(f"raise ImportError({said!r})\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told = failure_of_gateway("pyodbc", tmp_path / "elsewhere")
+    assert expected in told.message
+    assert "sqlmesh[" not in str(told.hint)

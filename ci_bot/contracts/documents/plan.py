@@ -76,6 +76,11 @@ class Change(Contract):
         default=False,
         description="The difference comes from the base branch, which prod has not caught up with.",
     )
+    lies_elsewhere: bool = Field(
+        default=False,
+        description="Removed, and no model of the project lies in its schema: it may belong to "
+        "another project on the same state.",
+    )
     also_in: list[Name] = Field(
         default_factory=list,
         description="Other open pull requests whose environments change this model as well.",

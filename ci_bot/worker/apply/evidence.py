@@ -17,7 +17,7 @@ from sqlmesh.core.snapshot import Snapshot
 from ci_bot.contracts.documents.apply import TableDiff, View
 from ci_bot.contracts.messages import ApplyRequest
 from ci_bot.secrets.cutting import shortened
-from ci_bot.worker.apply.diff.grain import grain_columns
+from ci_bot.worker.apply.diff.grain import key_columns
 from ci_bot.worker.apply.diff.plan import FAILED, Budget, Candidate, Controls, compare_models
 from ci_bot.worker.apply.diff.spark_port import SparkPort, side_by_side, spark_failures
 from ci_bot.worker.apply.diff.spec import FEW_ROWS, DiffSpec, TimeWindow
@@ -254,7 +254,7 @@ def _candidates(
                     model=names.of(name),
                     prod=other.sql if other else view.sql,
                     pr=view.sql,
-                    keys=grain_columns(changed[name].model.grains),
+                    keys=key_columns(changed[name].model),
                     window=_window(planned, stored.get(name, changed[name]), old),
                     distinct=2 * counts.get(name, 0) <= MAX_ROWS_DISTINCT,
                     few=counts.get(name, FEW_ROWS + 1) <= FEW_ROWS,

@@ -9,9 +9,11 @@ from __future__ import annotations
 from ci_bot.worker.compat.base_cache.known_files import known_loaded
 from ci_bot.worker.compat.base_cache.noting import Noted, known_files_of, noted
 from ci_bot.worker.compat.configuration import (
+    DbtProjectError,
     analytics_off,
     default_catalog,
     find_engines_unimported,
+    is_dbt_project,
     known_bot_settings,
     merge_nothing_from_state,
     needs_format,
@@ -110,6 +112,7 @@ __all__ = [
     "AuditListener",
     "AuditOutcome",
     "AuditQuestion",
+    "DbtProjectError",
     "FailingNode",
     "LazySparkConnectionConfig",
     "LeasedPlanEvaluator",
@@ -144,6 +147,7 @@ __all__ = [
     "has_lazy_spark",
     "ignore_files",
     "inherits_intervals",
+    "is_dbt_project",
     "judge_macro_code",
     "keep_model_caps",
     "known_bot_settings",

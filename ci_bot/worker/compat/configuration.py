@@ -17,7 +17,7 @@ from dotenv import load_dotenv
 from pydantic import ValidationError
 from sqlmesh.core import analytics, context_diff
 from sqlmesh.core.config import Config, connection, loader
-from sqlmesh.core.config.common import YAML_CONFIG_FILENAMES
+from sqlmesh.core.config.common import DBT_PROJECT_FILENAME, YAML_CONFIG_FILENAMES
 from sqlmesh.core.config.loader import load_configs
 from sqlmesh.core.config.model import ModelDefaultsConfig
 from sqlmesh.core.context import Context, GenericContext
@@ -119,6 +119,15 @@ def default_catalog(context: Context) -> str | None:
     return catalog
 
 
+class DbtProjectError(ConfigError):
+    """A project that only SQLMesh's dbt loader can read, where that is not used."""
+
+
+def is_dbt_project(path: Path) -> bool:
+    """Whether SQLMesh reads a directory as a dbt project by itself. (`load_config_from_paths`)"""
+    return (path / DBT_PROJECT_FILENAME).is_file() and not (path / "config.py").is_file()
+
+
 def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
     """The configuration of each directory with every `state_connection` taken out unread.
 
@@ -126,8 +135,14 @@ def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
     so it goes before anything is validated. All else is as `read_configs` reads it, so that both
     baselines plan alike: the project's `.env`, `SQLMESH__` variables, keys that do not exist.
     (`load_configs` and `load_config_from_paths`, without the user's own file and without dbt)
+
+    Raises:
+        DbtProjectError: a directory holds a dbt project.
     """
     paths = list(paths)
+    for path in paths:
+        if is_dbt_project(path):
+            raise DbtProjectError(str(path))
     for path in paths:
         if (path / ".env").is_file():
             load_dotenv(dotenv_path=path / ".env", override=True)

@@ -19,9 +19,15 @@ _DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Drift:
-    """Which changed models the pull request can have caused; None where its files are unknown."""
+    """Which changed models the pull request can have caused; None where its files are unknown.
+
+    Attributes:
+        removed_by_others: Models of prod that are not in the project, and that no changed file can
+            have defined. (`removals`)
+    """
 
     caused: frozenset[str] | None
+    removed_by_others: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -58,9 +64,7 @@ class Drift:
         return cls(frozenset(caused))
 
     def is_from_base(self, name: str, change: ChangeType, path: str | None) -> bool:
-        """Whether the difference between this model and prod cannot come from the pull request.
-
-        A removed model has no file to look for, so it counts as the pull request's own: calling a
-        removal drift by mistake would hide a danger.
-        """
-        return change != "removed" and self.caused is not None and name not in self.caused
+        """Whether the difference between this model and prod cannot come from the pull request."""
+        if change == "removed":
+            return name in self.removed_by_others
+        return self.caused is not None and name not in self.caused

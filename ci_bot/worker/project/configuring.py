@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,24 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
             hint="`project` names the directory that holds it.",
             reason_code="no_config",
         )
+    dbt = [
+        f"`{display_path(path, place)}`" for path in place.projects if compat.is_dbt_project(path)
+    ]
+    if isinstance(error, compat.DbtProjectError):
+        return BadInput(
+            f"There is a dbt project in {', '.join(dbt)}, and a dbt project cannot be compared "
+            "with the base branch.",
+            hint="`baseline: state` compares it with prod in SQLMesh's state. README's limits say "
+            "what else works with dbt.",
+            reason_code="dbt_project",
+        )
     cause = cause_of(error, place.repository)
+    if dbt and cause.reason_code == "missing_module":
+        cause = replace(
+            cause,
+            hint="It is a dbt project: add `sqlmesh[dbt]` to the file that the input "
+            "`requirements` names.",
+        )
     path = cause.path or _configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from ci_bot.worker.plan.in_words import describe
 from ci_bot.worker.plan.in_words.short_window import short_window
 from ci_bot.worker.plan.in_words.stage_list import describe_stages
 from ci_bot.worker.plan.planning import Interval, Planned, PlanRequest
+from ci_bot.worker.plan.removals import removed_by_others
 from ci_bot.worker.process import load_trace
 from ci_bot.worker.project.opening import OpenProject
 from ci_bot.worker.project.plan_settings import PlanSettings
@@ -34,7 +35,7 @@ from ci_bot.worker.records.ledger import Ledger
 from ci_bot.worker.review import elsewhere
 from ci_bot.worker.review.refused import no_plan
 from ci_bot.worker.review.rule_inputs import known_rows
-from ci_bot.worker.rules import column_changes
+from ci_bot.worker.rules import column_changes, reading
 from ci_bot.worker.words import same_code
 from ci_bot.worker.words.names import Names
 
@@ -57,7 +58,20 @@ class PlanFacts:
         if self.planned is None:
             return Drift(None)
         nodes = {snapshot.name: snapshot.node for snapshot in self.planned.snapshots.values()}
-        return Drift.of(nodes, self.request.changed_files, self.repository, load_trace.opened())
+        request = self.request
+        found = Drift.of(nodes, request.changed_files, self.repository, load_trace.opened())
+        if self.opened.baseline != "state" or request.changed_files is None:
+            return found  # against the base branch, every difference is the pull request's
+        removed = removed_by_others(
+            [info.name for info in self.planned.plan.context_diff.removed_snapshots.values()],
+            nodes,
+            caused=found.caused,
+            changed_files=request.changed_files,
+            # No directory: the base branch has none of the changed files.
+            before=reading.before(request.before_dir, request.unread_files),
+            unread=request.unread_files,
+        )
+        return replace(found, removed_by_others=removed)
 
     @cached_property
     def _written_otherwise(self) -> set[str]:

@@ -10,9 +10,9 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 from types import TracebackType
 
@@ -21,7 +21,14 @@ MAX_CAUSES = 20
 # Directories that are looked into for a module that a search path would find.
 MAX_DIRECTORIES = 2_000
 _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
-_NO_ENGINE = re.compile(r"Failed to import the '(?P<engine>[^']+)' engine library")
+# SQLMesh names the library by its driver, and the extra that brings it beside it.
+_NO_ENGINE = re.compile(
+    r"Failed to import the '(?P<engine>[^']+)' engine library"
+    r"(?:.*?sqlmesh\[(?P<extra>[^\]\s]+)\])?",
+    re.DOTALL,
+)
+_NO_SHARED_OBJECT = re.compile(r"(?P<file>[\w.+-]+\.so(?:\.\d+)*): cannot open shared object file")
+_PATH_OF_MODULE = re.compile(r" \(/[^)]*\)")
 _HIDDEN = (".", "__")
 
 
@@ -45,7 +52,7 @@ def cause_of(error: BaseException, root: Path) -> Cause:
     """What is known of `error`, which was met while something below `root` was loaded."""
     chain = list(_chain(error))
     if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
-        return _missing_engine(engine["engine"])
+        return _missing_engine(engine["engine"], engine["extra"], chain)
     for link in reversed(chain):
         found = _explained(link, root)
         if found is not None:
@@ -98,13 +105,45 @@ def _explained(error: BaseException, root: Path) -> Cause | None:
     return found
 
 
-def _missing_engine(name: str) -> Cause:
-    """SQLMesh imports the library of every gateway, the selected one or not."""
+def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]) -> Cause:
+    """SQLMesh imports the library of every gateway, the selected one or not.
+
+    Args:
+        extra: SQLMesh's own extra that brings the library, as its message says.
+        chain: The exceptions; an import that failed says whether the library is there.
+    """
+    gateway = f"There is a gateway for `{name}`, whose Python library"
+    refused = [
+        link
+        for link in chain
+        if isinstance(link, ImportError) and not isinstance(link, ModuleNotFoundError)
+    ]
+    for link in refused:
+        if found := _NO_SHARED_OBJECT.search(str(link)):
+            return Cause(
+                message=f"{gateway} is installed, and the system's `{found['file']}` that it needs "
+                "is not.",
+                hint=f"Install the system package that holds `{found['file']}` in an image of your "
+                "own; `requirements` brings Python packages only.",
+                reason_code="missing_module",
+            )
+    if refused:
+        return Cause(
+            message=f"{gateway} is installed, and cannot be imported: "
+            f"{_PATH_OF_MODULE.sub('', str(refused[0]))}.",
+            hint="Pin versions that fit in the file that the input `requirements` names.",
+            reason_code="missing_module",
+        )
+    add = f"`sqlmesh[{extra}]`" if extra in _extras_of_sqlmesh() else f"the library of `{name}`"
     return Cause(
-        message=f"There is a gateway for `{name}`, whose Python library is not installed here.",
-        hint=f"Add `sqlmesh[{name}]` to the file that the input `requirements` names.",
+        message=f"{gateway} is not installed here.",
+        hint=f"Add {add} to the file that the input `requirements` names.",
         reason_code="missing_module",
     )
+
+
+def _extras_of_sqlmesh() -> frozenset[str]:
+    return frozenset(metadata.metadata("sqlmesh").get_all("Provides-Extra") or ())
 
 
 def _missing_module(error: BaseException, name: str, root: Path) -> Cause:

@@ -286,6 +286,27 @@ def test_r04__a_removed_model_with_readers_blocks() -> None:
     assert "`mart.a`" in only(judgement, "R04-model-removed").evidence
 
 
+def test_r04__what_the_base_branch_has_removed_is_said_to_be_its() -> None:
+    gone = changed(change="removed", category=None, from_base=True)
+    judgement = judged(changes=[gone])
+    assert weights(judgement) == {"R04-model-removed": "medium"}
+    assert judgement.decision == "go"
+    evidence = only(judgement, "R04-model-removed").evidence
+    assert evidence.startswith("The base branch has removed this model, and prod still has it")
+    read = judged(changes=[gone.model_copy(update={"readers": ["mart.a"]})])
+    assert weights(read) == {"R04-model-removed": "high"}
+    assert "`mart.a` still reads it" in only(read, "R04-model-removed").evidence
+
+
+def test_r04__what_may_belong_to_another_project_is_a_persons_decision() -> None:
+    gone = changed(change="removed", category=None, from_base=True, lies_elsewhere=True)
+    judgement = judged(changes=[gone])
+    assert weights(judgement) == {"R04-model-removed": "high"}
+    risk = only(judgement, "R04-model-removed")
+    assert "this pull request does not change that" in risk.evidence
+    assert "`project:` key" in risk.clears_when
+
+
 def test_r04__mass_removal_is_told_once() -> None:
     gone = [changed(f"old.m{n}", change="removed", category=None) for n in range(8)]
     new = [changed(f"new.m{n}", change="added", category="breaking") for n in range(8)]
@@ -351,7 +372,7 @@ def test_r04__a_model_that_follows_another_is_judged_there() -> None:
 
 
 def test_r04__the_bases_own_changes_are_named_and_not_judged() -> None:
-    change = changed(change="removed", category=None, from_base=True)
+    change = changed(from_base=True)
 
     assert weights(judged(changes=[change])) == {"base-drift": "info"}
 

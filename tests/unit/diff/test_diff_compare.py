@@ -126,7 +126,7 @@ def test_compare__crowded_keys_leave_the_columns_open() -> None:
     # Of such a key some rows are left out, so these would be profiles of a part.
     assert [(c.match_rate, c.prod, c.pr) for c in found.columns] == [(None, None, None)] * 2
     assert found.skipped_because == (
-        "Columns were not compared: 2 keys are on more than 32 rows of one side, so the grain does "
+        "Columns were not compared: 2 keys are on more than 32 rows of one side, so the key does "
         "not say which rows belong together."
     )
 
@@ -150,7 +150,10 @@ def test_compare__without_a_grain_no_data_is_read() -> None:
     asked = port()
     found = compare(asked, spec(keys=()))
     assert not found.compared
-    assert found.skipped_because == "The model has no grain, so its rows cannot be paired."
+    assert (
+        found.skipped_because
+        == "The model has no grain and no unique key of columns, so its rows cannot be paired."
+    )
     assert found.rows_prod is None
     assert asked.asked == []
 

@@ -58,10 +58,10 @@ def test_lay_out__a_key_named_twice_is_one_key() -> None:
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ([], "The model has no grain, so its rows cannot be paired."),
-        (["old"], "The grain column old is not in the PR environment's table."),
-        (["new"], "The grain column new is not in prod's table."),
-        (["id", "nowhere"], "The grain column nowhere is in neither table."),
+        ([], "The model has no grain and no unique key of columns, so its rows cannot be paired."),
+        (["old"], "The key column old is not in the PR environment's table."),
+        (["new"], "The key column new is not in prod's table."),
+        (["id", "nowhere"], "The key column nowhere is in neither table."),
     ],
 )
 def test_lay_out__no_usable_key(keys: list[str], sentence: str) -> None:
@@ -73,10 +73,10 @@ def test_lay_out__no_usable_key(keys: list[str], sentence: str) -> None:
 def test_lay_out__keys_that_spark_cannot_join() -> None:
     tags = [("tags", "map<string,int>")]
     assert lay_out(tags, tags, ["tags"]).impossible == (
-        "Spark cannot join on the grain column tags, a map<string,int>."
+        "Spark cannot join on the key column tags, a map<string,int>."
     )
     assert lay_out([("id", "double")], [("id", "string")], ["id"]).impossible == (
-        "The grain column id changed its type from double to string."
+        "The key column id changed its type from double to string."
     )
 
 

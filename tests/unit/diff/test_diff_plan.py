@@ -107,7 +107,7 @@ def test_compare_models__each_reason_by_its_model() -> None:
     )
     assert {diff.model: diff.skipped_because for diff in found} == {
         "new": "The model is new: prod has no table of it.",
-        "grainless": "The model has no grain, so its rows cannot be paired.",
+        "grainless": "The model has no grain and no unique key of columns, so its rows cannot be paired.",
         "broken": "Spark could not compare it: TABLE_OR_VIEW_NOT_FOUND (see the log).",
         "fine": None,
     }

@@ -16,7 +16,7 @@ WEIGHTS: Mapping[str, frozenset[Severity]] = {
     "select-star": frozenset({"medium"}),
     "missing-grain": frozenset({"low"}),
     "join-changed": frozenset({"high"}),
-    "R04-model-removed": frozenset({"blocker", "high"}),
+    "R04-model-removed": frozenset({"blocker", "high", "medium"}),
     "R12-code-on-load": frozenset({"high"}),
     "hardcoded-secret": frozenset({"blocker"}),
     "destructive-statement": frozenset({"blocker", "high"}),

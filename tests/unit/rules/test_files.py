@@ -402,6 +402,42 @@ def test_configuration__a_secret_setting_is_not_shown() -> None:
         assert "env_var" not in finding.evidence
 
 
+GATEWAY = "gateways:\n  spark:\n    connection:\n      type: spark\n      {}\nmodel_defaults:\n  dialect: spark\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("connect_timeout: 10", "connect_timeout: 30", {}),
+        ("disable_spark_session: true", "disable_spark_session: false", {}),
+        ("sslmode: prefer", "sslmode: require", {}),
+        ("retries: 3", "retries: 5", {}),
+        ("catalogs: {timeout: a.db}", "catalogs: {timeout: b.db}", {"gateway-changed": "high"}),
+        ("timezone: UTC", "timezone: Asia/Tokyo", {"gateway-changed": "high"}),
+        ("port: 1", "port: 2", {"gateway-changed": "high"}),
+        (
+            """host: "{{ env_var('A') }}\"""",
+            """host: "{{ env_var('B') }}\"""",
+            {"gateway-changed": "high"},
+        ),
+        ("""host: "{{ env_var('A') }}\"""", """host: "{{  env_var('A')  }}\"""", {}),
+    ],
+)
+def test_connection__a_setting_that_names_no_place_is_no_other_place(
+    old: str, new: str, expected: dict[str, str]
+) -> None:
+    sides = [{"config.yaml": GATEWAY.format(one)} for one in (old, new)]
+    assert rules(files(*sides), at_least="medium") == expected
+
+
+def test_connection__a_template_is_called_one() -> None:
+    new = "host: {% if env_var('A') %}a{% else %}b{% endif %}"
+    sides = [{"config.yaml": GATEWAY.format(one)} for one in ("host: a", new)]
+    (finding,) = seen(files(*sides))
+    assert "from `a` to a template" in finding.evidence
+    assert "jinja" not in finding.evidence
+
+
 STARTING = {
     "an extension": "test_connection: {type: duckdb, extensions: [shellfs]}",
     "an extension from elsewhere": (

@@ -66,7 +66,9 @@ class _Change:
         self._base_name = base_name
         self._own = [change for change in report.changes if not change.from_base]
         self._past_numbers = past_numbers_of(report)
-        self._drift = len(report.changes) - len(self._own)
+        others = [change for change in report.changes if change.from_base]
+        self._elsewhere = sum(change.lies_elsewhere for change in others)
+        self._drift = len(others) - self._elsewhere
 
     def headline(self) -> Headline:
         if self._report.failure is not None:
@@ -79,6 +81,8 @@ class _Change:
         rest = [self._short(kind) for kind in others]
         if self._drift:
             rest.append(f"{words.count(self._drift, 'change')} of {self._base_name}")
+        if self._elsewhere:
+            rest.append(self._perhaps_of_another_project())
         sentence, models = found[lead]
         return Headline(lead, sentence, tuple(models), ", ".join(rest))
 
@@ -123,9 +127,15 @@ class _Change:
             others = words.count(self._drift, "model")
             differ = "differs" if self._drift == 1 else "differ"
             return f"No model changes here; {others} {differ} because of {self._base_name}."
+        if self._elsewhere:
+            return f"No model changes here; prod has {self._perhaps_of_another_project()}."
         if any(item.change != "unchanged" for item in self._report.statements):
             return "No model changes, but the statements that run around every plan do."
         return "No model changes."
+
+    def _perhaps_of_another_project(self) -> str:
+        models = words.count(self._elsewhere, "model")
+        return f"{models} that may belong to another project"
 
     # ------------------------------------------------------------------ what goes
 

@@ -32,7 +32,7 @@ def diff_risks(diffs: Iterable[TableDiff], limits: Limits) -> list[Risk]:
                 risk(
                     NOT_CHECKED,
                     f"Data diff: not compared. {diff.skipped_because or ''}".strip(),
-                    "the model has a grain and both sides have data",
+                    "the model has a grain or a unique key, and both sides have data",
                     subject="data diff",
                     model=diff.model,
                 )
@@ -62,7 +62,7 @@ def differences(diff: TableDiff, limits: Limits) -> Iterator[Risk]:
         yield risk(
             DUPLICATE_KEYS,
             f"{diff.duplicate_keys:,} keys occur more than once.",
-            "the grain is unique again",
+            "the key is unique again",
             model=diff.model,
         )
     if diff.null_keys:

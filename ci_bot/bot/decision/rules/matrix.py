@@ -84,7 +84,8 @@ def metadata(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
 @judges(BASE_DRIFT)
 def base_drift(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk]:
     """Differences that come from the base branch are named and not judged."""
-    names = [c.model for c in facts.changes if c.from_base]
+    # A removal has a finding of its own. (R04-model-removed)
+    names = [c.model for c in facts.changes if c.from_base and c.change != "removed"]
     if names:
         yield risk(
             BASE_DRIFT,

@@ -26,7 +26,8 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
     """R04: models that go away, one by one or nearly all at once."""
     # A model that got another name is told as that, and its readers by `removed-model-read`.
     moved = {f.model for f in facts.findings if f.rule == RENAMED}
-    removed = [c for c in facts.changes if c.change == "removed" and not c.from_base]
+    every = [c for c in facts.changes if c.change == "removed"]
+    removed = [c for c in every if not c.from_base]
     added = sum(c.change == "added" for c in facts.changes)
     before = facts.project.models - added + len(removed)
     if len(removed) >= MANY and 2 * len(removed) >= before:
@@ -40,14 +41,43 @@ def removals(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[Risk
     for change in removed:
         if change.model not in moved or change.readers:
             yield _removal(change)
+    for change in every:
+        if change.from_base:
+            yield _removal_by_others(change)
+
+
+def _removal_by_others(change: Change) -> Risk:
+    """Prod has the model, and no file that this pull request changes has defined it."""
+    read = f" {listed(change.readers)} still {_reads(change)} it." if change.readers else ""
+    if change.lies_elsewhere:
+        return risk(
+            MODEL_REMOVED,
+            "Prod has this model and the project does not; this pull request does not change that. "
+            "No model of the project lies in its schema: if another project on the same state "
+            f"defines it, planning prod from here removes it there.{read}",
+            "each project on the state has a `project:` key of its own, or prod is planned from "
+            "the base branch that has removed the model",
+            model=change.model,
+        )
+    return risk(
+        MODEL_REMOVED,
+        "The base branch has removed this model, and prod still has it; this pull request does not "
+        f"change that. The next plan of prod removes it.{read}",
+        "prod is planned from the base branch",
+        severity="high" if change.readers else "medium",
+        model=change.model,
+    )
+
+
+def _reads(change: Change) -> str:
+    return "reads" if len(change.readers) == 1 else "read"
 
 
 def _removal(change: Change) -> Risk:
     if change.readers:
         return risk(
             MODEL_REMOVED,
-            f"The model is removed, and {listed(change.readers)} still "
-            f"{'reads' if len(change.readers) == 1 else 'read'} it.",
+            f"The model is removed, and {listed(change.readers)} still {_reads(change)} it.",
             "no model reads it any more, or it stays",
             severity="blocker",
             model=change.model,

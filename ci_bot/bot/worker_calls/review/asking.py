@@ -22,6 +22,8 @@ from ci_bot.contracts.messages import BaselineChoice, FailedAnswer, ReviewReques
 
 # Failures of `state` that a base-branch review can do without.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
+# A failure that says nothing of the base branch: such projects are not compared with it.
+_NEVER_COMPARED = "dbt_project"
 # Failures that a base branch may have as well.
 _LOADING = ("configuration", "load")
 
@@ -72,7 +74,8 @@ def _ask_base_too(
             except WORKER_ENDS:
                 # Why the pull request does not load is known, and stays the answer.
                 return failed(failure, client, options), "state", None
-            if facts.failure is not None or not facts.project.models:
+            compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
+            if compared and (facts.failure is not None or not facts.project.models):
                 return facts, baseline, None
     return failed(failure, client, options), "state", None
 

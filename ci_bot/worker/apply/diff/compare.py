@@ -173,7 +173,7 @@ def _counts(
         keys = "1 key is" if crowded == 1 else f"{crowded:,} keys are"
         counts["skipped_because"] = (
             f"Columns were not compared: {keys} on more than {spec.rows_per_key} rows of one side, "
-            "so the grain does not say which rows belong together."
+            "so the key does not say which rows belong together."
         )
     elif layout.unknown:
         counts["full_match"] = counts["same"] = None

@@ -13,6 +13,8 @@ from ci_bot.worker.apply.diff.spark_types import SparkType, parse
 Columns = Sequence[tuple[str, str]]
 Value = TypeVar("Value")
 
+_NO_KEY = "The model has no grain and no unique key of columns, so its rows cannot be paired."
+
 
 @dataclass(frozen=True)
 class Column:
@@ -59,7 +61,7 @@ def lay_out(prod: Columns, pr: Columns, keys: Sequence[str], skip: Iterable[str]
     pairs, schema = _paired(prod, pr)
     layout = Layout(pairs, [], schema)
     if not keys:
-        return Layout(pairs, [], schema, "The model has no grain, so its rows cannot be paired.")
+        return Layout(pairs, [], schema, _NO_KEY)
     chosen: dict[Column, None] = {}
     for key in keys:
         found = layout.named(key)
@@ -106,14 +108,14 @@ def _pick(name: str, named: dict[str, Value]) -> Value | None:
 
 def _no_key(key: str, in_prod: bool, in_pr: bool) -> str:
     if in_prod:
-        return f"The grain column {key} is not in the PR environment's table."
+        return f"The key column {key} is not in the PR environment's table."
     if in_pr:
-        return f"The grain column {key} is not in prod's table."
-    return f"The grain column {key} is in neither table."
+        return f"The key column {key} is not in prod's table."
+    return f"The key column {key} is in neither table."
 
 
 def _bad_key(key: Column) -> str:
     if key.prod_type != key.pr_type:
         change = f"{key.prod_type.ddl} to {key.pr_type.ddl}"
-        return f"The grain column {key.name} changed its type from {change}."
-    return f"Spark cannot join on the grain column {key.name}, a {key.prod_type.ddl}."
+        return f"The key column {key.name} changed its type from {change}."
+    return f"Spark cannot join on the key column {key.name}, a {key.prod_type.ddl}."

@@ -85,12 +85,12 @@ class DiffSpec:
         model: The name that the report shows.
         prod: Prod's table or view as Spark SQL names it, quoted where a part needs it.
         pr: The PR environment's table or view, likewise.
-        keys: The columns of the model's grain, unquoted. Empty: the model cannot be compared.
+        keys: The columns of the model's key, unquoted. Empty: the model cannot be compared.
         window: For models incremental by time; None compares the whole tables.
         decimals: Fractional digits to which numbers must agree; SQLMesh's default.
         skip_columns: Columns that are not compared, unquoted.
         rows_per_key: Keys that occur more often on a side are counted, but their columns are not
-            compared: n copies against m are n * m pairs, which a wrong grain takes to billions.
+            compared: n copies against m are n * m pairs, which a wrong key takes to billions.
         distinct: Whether distinct values are counted in columns that differ. It is known only
             afterwards which those are, so it is done in all of them, and nearly doubles the time.
         few: Whether the PR environment's table is known to have no more than `FEW_ROWS` rows.

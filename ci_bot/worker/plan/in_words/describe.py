@@ -23,6 +23,7 @@ from ci_bot.contracts.documents.plan import (
 )
 from ci_bot.worker.plan.in_words.definitions import diff_of
 from ci_bot.worker.plan.planning import Interval, Planned, category_of
+from ci_bot.worker.plan.removals import lies_elsewhere, schemas_of
 from ci_bot.worker.words import times
 from ci_bot.worker.words.names import Names
 
@@ -79,6 +80,7 @@ def changes(
             )
         )
     removed: Iterable[SnapshotTableInfo] = diff.removed_snapshots.values()
+    schemas = schemas_of(s.name for s in planned.snapshots.values())
     for info in sorted(removed, key=lambda item: str(item.name)):
         found.append(
             Change(
@@ -95,6 +97,7 @@ def changes(
                     if info.name in s.node.depends_on
                 ),
                 from_base=is_from_base(info.name, "removed", None),
+                lies_elsewhere=lies_elsewhere(info.name, schemas),
                 also_in=also_in.get(info.name, []),
             )
         )

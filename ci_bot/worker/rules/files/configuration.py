@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,6 +23,8 @@ SINGLE_WRITER = rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_DIGITS = 16
+_STAND_IN = re.compile(rf"jinja[0-9a-f]{{{_DIGITS}}}")
 SHOWN = 80
 SETTINGS_SHOWN = 4
 
@@ -31,12 +34,18 @@ Setting = tuple[str, Any, Any]
 def read(text: str | None) -> dict[str, Any] | None:
     """A YAML configuration flattened to dotted keys; None where it is no mapping.
 
-    Jinja is blanked: what it gives depends on the machine.
+    What Jinja gives depends on the machine, so a template is a value that equals itself alone.
     """
     if text is None:
         return None
-    found = load(_JINJA.sub("jinja", text))
+    found = load(_JINJA.sub(_stand_in, text))
     return dict(_flat(found, ())) if isinstance(found, dict) else None
+
+
+def _stand_in(template: re.Match[str]) -> str:
+    """A word for a template, the same for the same one."""
+    words = " ".join(template[0].split())
+    return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
 
 
 def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
@@ -130,6 +139,8 @@ def _shown(name: str, value: Any) -> str:
         return "nothing"
     if is_suspect(name):
         return "(not shown)"
+    if _STAND_IN.search(str(value)):
+        return "a template"
     # Cut after hiding: half a credential no longer has its form.
     text = hide(str(value).replace("\n", " "))
     return f"`{shortened(text, SHOWN)}`"

@@ -26,6 +26,24 @@ SETTINGS = (
 
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
 
+# Settings of SQLMesh's connections that name no place and change no value: how long and how often
+# one waits, how much may run at once, and by which library one speaks.
+_OF_THE_CONNECTION = frozenset({
+    "concurrent_tasks", "pre_ping", "pretty_sql", "register_comments", "check_import",
+    "connect_timeout", "timeout", "login_timeout", "login_attempts", "send_receive_timeout",
+    "retries", "job_retries", "job_retry_deadline_seconds", "job_creation_timeout_seconds",
+    "job_execution_timeout_seconds", "keepalives_idle", "tcp_keepalive", "connection_pool_options",
+    "application_name", "appname", "compression_method", "use_compression",
+    "disable_spark_session", "disable_databricks_connect", "force_databricks_connect",
+})  # fmt: skip
+# How the way to the same server is secured.
+_OF_ENCRYPTION = frozenset({
+    "sslmode", "ssl", "ssl_disabled", "ssl_ca", "ssl_cert", "ssl_key", "tls_mode", "secure",
+    "verify", "cert", "ca_cert", "client_cert", "client_cert_key", "encrypt", "encrypted",
+    "trust_server_certificate",
+})  # fmt: skip
+_IN_CONNECTION = 2  # `connection` and the setting; what lies deeper has names of the user's own
+
 # Rule, severity where it differs from the rule's, what the setting does, and when it clears.
 SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 
@@ -110,7 +128,7 @@ def _gateway(parts: list[str], before: Any, after: Any) -> SettingJudgement | No
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
     if len(rest) > 2 and rest[1] == "config":  # noqa: PLR2004 - connection, config, key
         return _session(".".join(rest[2:]), before if after is None else after)
-    return _connection(rest[-1])
+    return _connection(rest[-1], own=len(rest) == _IN_CONNECTION)
 
 
 def _session(name: str, value: Any) -> SettingJudgement:
@@ -123,9 +141,16 @@ def _session(name: str, value: Any) -> SettingJudgement:
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
-def _connection(name: str) -> SettingJudgement:
-    if name in {"concurrent_tasks", "pre_ping", "pretty_sql", "register_comments"}:
+def _connection(name: str, *, own: bool) -> SettingJudgement:
+    """What a setting of a connection does.
+
+    Args:
+        own: Whether it is SQLMesh's setting, and not a key of a mapping that is one.
+    """
+    if own and name in _OF_THE_CONNECTION:
         return OTHER, "info", "a setting of the connection", "nothing to do"
+    if own and name in _OF_ENCRYPTION:
+        return OTHER, "low", "how the connection to the same server is secured", _CONFIRM
     if is_suspect(name):
         return OTHER, "info", "how the connection signs in", "nothing to do"
     if name in {"user", "username", "role"}:
