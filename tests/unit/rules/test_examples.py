@@ -11,6 +11,7 @@ from sqlmesh.core.context import Context
 
 from ci_bot.contracts.documents.plan import Finding
 from ci_bot.worker import compat
+from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 
@@ -38,7 +39,7 @@ def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
                 changed_files=tuple(files),
                 files_before=lambda name: None,
                 files_after=lambda name: (path / name).read_bytes(),
-                config_after=context.config,
+                config_after=ConfigFacts.of(context.config),
                 readers={
                     name: {other for other, model in after.items() if name in model.depends_on}
                     for name in {parent for model in after.values() for parent in model.depends_on}

@@ -7,6 +7,8 @@ import re
 import pytest
 
 from ci_bot.contracts.rules import RULES, page
+from ci_bot.worker.project.config_facts import ConfigFacts
+from ci_bot.worker.project.merge_support import GatewayFacts
 from tests.unit.rules.world import change, seen
 
 # These need more than one model's text; their own tests run them.
@@ -23,6 +25,8 @@ MODEL_RULES = [id_ for id_, s in RULES.items() if s.scope == "model" and id_ not
 CHANGE_RULES = [
     id_ for id_, s in RULES.items() if s.scope in {"change", "statement"} and id_ not in ELSEWHERE
 ]
+# What rules that need settings are given: Spark's own catalog, and no variable.
+ON_SPARK = ConfigFacts(gateways={"": GatewayFacts("spark", "spark_catalog")})
 WITHOUT_DEFAULT_START = {"no-start"}
 
 
@@ -39,7 +43,8 @@ def as_files(block: str) -> dict[str, str]:
 def on_model(rule: str, title: str) -> list[str]:
     (block,) = section(rule, title)
     defaults = {"start": None} if rule in WITHOUT_DEFAULT_START else None
-    inputs = change({}, as_files(block), defaults=defaults)
+    more = {"config_after": ON_SPARK} if "settings" in RULES[rule].needs else {}
+    inputs = change({}, as_files(block), defaults=defaults, **more)
     return [item.severity for item in seen(inputs, rule)]
 
 
