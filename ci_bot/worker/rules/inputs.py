@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -37,6 +37,7 @@ class RuleInputs:
         statements: environment statements (when, sql, change) of the plan.
         judged: what the plan's statements do to others; None where there is no plan, and the
             models' own are looked at under the names of the project.
+        all_changed_files: the same where `changed_files` is one of them, which is looked at alone.
         opened: the files that the load has opened, absolute.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
@@ -66,6 +67,7 @@ class RuleInputs:
     config_after: ConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
     judged: tuple[JudgedEffect, ...] | None = None
+    all_changed_files: tuple[str, ...] = ()
     opened: frozenset[str] = frozenset()
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""
@@ -75,6 +77,20 @@ class RuleInputs:
     allowed_destructive: frozenset[str] = frozenset()
     personal_schemas: tuple[str, ...] | None = None
     names: Names = field(default_factory=lambda: Names(None, None))
+    # Shared with the inputs of each file, which are copies: all old files are read once for all.
+    _recalled: list[frozenset[str]] = field(default_factory=list, repr=False)
+
+    def recall_credentials(self, values: Callable[[str, str], Iterable[str]]) -> frozenset[str]:
+        """The credentials that the old sides of all changed files hold.
+
+        Args:
+            values: Lists those in a text, which is given with its path.
+        """
+        if not self._recalled:
+            texts = ((self.text_before(path), path) for path in self.all_changed_files)
+            found = (values(text, path) for text, path in texts if text is not None)
+            self._recalled.append(frozenset(value for one in found for value in one))
+        return self._recalled[0]
 
     def path_of(self, model: Any) -> str | None:
         """The file of a model, relative to the repository."""

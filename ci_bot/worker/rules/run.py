@@ -96,7 +96,8 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
 
 def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[Observation]:
     for path in inputs.changed_files or ():
-        alone = replace(inputs, changed_files=(path,))
+        every = inputs.changed_files or ()
+        alone = replace(inputs, changed_files=(path,), all_changed_files=every)
         for rule in rules:
             for observation in _safely(partial(rule, alone), _name(rule), None):
                 if observation.spec is CRASHED:

@@ -176,7 +176,7 @@ WRITTEN = [
     leak("SQLAlchemy, a slash first", "config.yaml", "url: postgresql://etl:@@@db:5432/state", "/9sQx2+Lm" + "K7f"),
     leak("SQLAlchemy, words around a slash", "config.yaml", "url: mysql://etl:@@@db/state", "Summer/" + "2024"),
     leak("SQLAlchemy, a port's digits without a port", "config.yaml", "url: mysql://etl:@@@db/state", "48213x/" + "Qr7!"),
-    leak("SQLAlchemy, slash and query", "a.py", "e = create_engine('postgresql://etl:@@@[::1]/d')", "a/b?c=" + "Xq7"),
+    leak("SQLAlchemy, slash and query", "a.py", "e = create_engine('postgresql://etl:@@@[fd00::1]/d')", "a/b?c=" + "Xq7"),
     leak("SQLAlchemy, the other quote", "a.py", 'e = create_engine("postgresql://etl:@@@db/d")', "K7f'9sQ<x2" + "Lm"),
     leak("SQLAlchemy, the other quote too", "a.py", "e = create_engine('postgresql://etl:@@@db/d')", 'K7f"9sQ>x2' + "Lm"),
     leak("MySQL URL", "config.yaml", "url: mysql+pymysql://bot:@@@db/state", _STRONG),

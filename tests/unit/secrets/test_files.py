@@ -145,3 +145,62 @@ def test_unit_tests__rows_may_have_columns_of_any_name() -> None:
 def test_any_text__can_be_read(text: str, path: str) -> None:
     for credential in found_in(f"password: {text}\n{text}='{text}'", path):
         assert credential.what
+
+
+# --- what the base branch holds, and what is for the same machine ---------------------------------
+
+ADDRESS = "URL = 'postgresql://sa:Dev_Local123!@db.internal:5432/dev'\n"
+
+
+def heavy(before: dict[str, str | bytes | None], after: dict[str, str | bytes | None]) -> list[str]:
+    return [finding.severity for finding in seen(files(before, after), "hardcoded-secret")]
+
+
+def test_base__a_file_that_moves_with_its_credential() -> None:
+    before: dict[str, str | bytes | None] = {"scripts/dev.py": f"import os\n{ADDRESS}"}
+    after: dict[str, str | bytes | None] = {"ops/dev.py": f"import os\n{ADDRESS}"}
+    assert heavy(before, after) == ["medium"]
+    (found,) = seen(files(before, after), "hardcoded-secret")
+    assert "the base branch holds the same value already" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ADDRESS, ADDRESS.replace("URL", "DATABASE")),
+        (ADDRESS, f"if True:\n    {ADDRESS}"),
+        (ADDRESS, ADDRESS.replace("db.internal", "db2.internal")),
+        ("password: Wq7-abc12!\n", "state:\n  password: 'Wq7-abc12!'\n"),
+        (pem() + "\n", f"key: |\n{pem()}\n"),
+    ],
+)
+def test_base__a_line_around_a_credential_that_is_edited(before: str, after: str) -> None:
+    path = "config.yaml" if before.startswith("password") else "a.py"
+    assert set(heavy({path: before}, {path: after})) <= {"medium"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ADDRESS, ADDRESS.replace("Local123", "Local124")),
+        ("", ADDRESS),
+        ("# Dev_Local123! was the name of a ship\n", ADDRESS),  # a word there, and no credential
+        (ADDRESS, f"{ADDRESS}OTHER = 'postgresql://sa:An0ther_one!@db.internal/x'\n"),
+        (ADDRESS, ADDRESS.replace("\n", "  # password='Wq7-abc12!'\n")),  # one old, one new
+    ],
+)
+def test_base__what_is_new_anywhere_blocks(before: str, after: str) -> None:
+    assert "blocker" in heavy({"a.py": before}, {"a.py": after})
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
+def test_same_machine__a_password_of_people_is_a_note(host: str) -> None:
+    local = ADDRESS.replace("db.internal", host)
+    assert heavy({}, {"a.py": local}) == ["medium"]
+    drawn = local.replace("Dev_Local123!", made("tunnel", 20))
+    assert heavy({}, {"a.py": drawn}) == ["blocker"], "a tunnel may lead to a real server"
+
+
+@pytest.mark.parametrize("host", ["localhost.corp.example", "db", "localhost-2", "10.127.0.0.1"])
+def test_other_machine__that_is_called_alike_blocks(host: str) -> None:
+    assert heavy({}, {"a.py": ADDRESS.replace("db.internal", host)}) == ["blocker"]

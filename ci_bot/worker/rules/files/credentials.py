@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ci_bot.secrets.literals import Likeness, is_sample, likeness
+from ci_bot.secrets.literals import Likeness, is_random, is_sample, likeness
 from ci_bot.secrets.names import Holds, holds
 from ci_bot.secrets.netrc import list_entry_passwords
 from ci_bot.secrets.pairs import OBJECT_OF_VALUE
@@ -60,6 +60,10 @@ _DEFAULT = re.compile(
     ["'](?P<name>[\w.\-]{1,200})["'] \s{0,3} , \s{0,3} ["'](?P<value>[^"'\n]{1,500})["'] """
 )
 _SHELL_DEFAULT = re.compile(r"\$\{(?P<name>\w{1,200}):?-(?P<value>[^}\n]{1,500})\}")
+# An address of the machine itself. A password for it that people have made is that of a database
+# for development, more often than not; one that a machine drew may be that of a tunnel's far end.
+OF_SAME_MACHINE = "a password in an address of the same machine"
+_LOOPBACK = re.compile(r"(?i)@(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?![\w.\-])")
 _SCHEME = re.compile(r"(?i)(basic|bearer|token|digest)\s+")
 _KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{30,}|Proc-Type:")
 
@@ -74,6 +78,13 @@ class Credential(NamedTuple):
 
     what: str
     sure: bool
+
+
+class Found(NamedTuple):
+    """A credential and its value, which is compared and never shown."""
+
+    credential: Credential
+    value: str
 
 
 def may_hold_one(text: str, path: str, shapes: Shapes) -> bool:
@@ -94,7 +105,14 @@ def may_hold_one(text: str, path: str, shapes: Shapes) -> bool:
 def credential_in(
     lines: Sequence[str], number: int, path: str, shapes: Shapes = EVERY
 ) -> Credential | None:
-    """The first credential in one line of a file, the surest before others; None for none.
+    """The first credential in one line of a file, the surest before others; None for none."""
+    return next((found.credential for found in list_credentials(lines, number, path, shapes)), None)
+
+
+def list_credentials(
+    lines: Sequence[str], number: int, path: str, shapes: Shapes = EVERY
+) -> list[Found]:
+    """The credentials in one line of a file with their values, the surest first.
 
     Args:
         lines: The lines of the file; its neighbours say what a line belongs to.
@@ -102,21 +120,17 @@ def credential_in(
         path: The file, whose name and suffix say how it is written.
         shapes: Those that the lines may hold.
     """
-    found = None
-    for credential in _all(lines, number, path, shapes):
-        if credential.sure:
-            return credential
-        found = found or credential
-    return found
+    return sorted(_all(lines, number, path, shapes), key=lambda found: not found.credential.sure)
 
 
-def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Credential]:
+def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Found]:
     line = lines[number]
     for shape, (start, end) in issued(line, shapes):
         if not is_sample(line[start:end]):
-            yield Credential(shape.what, sure=True)
-    if _begins_key(lines, number):
-        yield Credential("a private key", sure=True)
+            yield Found(Credential(shape.what, sure=True), line[start:end])
+    key = _key_begun(lines, number)
+    if key is not None:
+        yield Found(Credential("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
         return
     yield from _by_place(lines, number, path, shapes)
@@ -126,18 +140,19 @@ def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterat
         yield from _by_name(line, path)
 
 
-def _begins_key(lines: Sequence[str], number: int) -> bool:
-    """Whether a private key begins here, and not only a sentence about keys."""
+def _key_begun(lines: Sequence[str], number: int) -> str | None:
+    """The beginning of the private key that begins here; None for a sentence about keys."""
     begin = BEGIN_KEY.search(lines[number])
     if begin is None:
-        return False
+        return None
     rest = lines[number][begin.end() :][:200]
     if not rest.strip("\\nr\"',; "):
         rest = lines[number + 1] if number + 1 < len(lines) else ""
-    return _KEY_TEXT.search(rest) is not None
+    found = _KEY_TEXT.search(rest)
+    return None if found is None else rest[found.start() :].strip()
 
 
-def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Credential]:
+def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Found]:
     text, offset = lines[number], 0
     if path.lower().endswith(".xml") and number > 0:  # a name, and its value in the next line
         text = f"{lines[number - 1]}\n{text}"
@@ -147,7 +162,11 @@ def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> I
             # A header without a scheme is as likely an expression.
             header = shape.marks == ("authorization",)
             grade = _grade_placed(text[start:end], header=header, address=shape.marks == ("://",))
-            yield from _graded(shape.what, grade)
+            address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
+            if address and grade is Likeness.YES and not is_random(text[start:end]):
+                yield Found(Credential(OF_SAME_MACHINE, sure=False), text[start:end])
+            else:
+                yield from _graded(shape.what, grade, text[start:end])
 
 
 def _grade_placed(value: str, *, header: bool, address: bool) -> Likeness:
@@ -163,28 +182,31 @@ def _grade_placed(value: str, *, header: bool, address: bool) -> Likeness:
     return likeness(rest, made_by_people=True)
 
 
-def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[Credential]:
+def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[Found]:
     """Files whose format leaves names out."""
     line = lines[number]
     found = list_entry_passwords(lines, number)
     if not found and name in _NETRC:
         found = [match.span(1) for match in re.finditer(r"\bpassword\s+(\S+)", line)]
     for start, end in found:
-        yield from _graded("a password", likeness(line[start:end], made_by_people=True))
+        value = line[start:end]
+        yield from _graded("a password", likeness(value, made_by_people=True), value)
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
-            yield from _graded("a password", likeness(parts[4], made_by_people=True))
+            grade = likeness(parts[4], made_by_people=True)
+            yield from _graded("a password", grade, parts[4])
 
 
-def _defaults(line: str) -> Iterator[Credential]:
+def _defaults(line: str) -> Iterator[Found]:
     for pattern in (_DEFAULT, _SHELL_DEFAULT):
         for found in pattern.finditer(line):
             grade = _grade(found["name"], found["value"])
-            yield from _graded("a credential as the default of an environment variable", grade)
+            what = "a credential as the default of an environment variable"
+            yield from _graded(what, grade, found["value"])
 
 
-def _by_name(line: str, path: str) -> Iterator[Credential]:
+def _by_name(line: str, path: str) -> Iterator[Found]:
     suffix = PurePosixPath(path).suffix.lower()
     settings = suffix not in _CODE | _SQL
     comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"
@@ -208,7 +230,7 @@ def _by_name(line: str, path: str) -> Iterator[Credential]:
             if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
                 # A column that is compared with a literal, whatever its name.
                 grade = Likeness.WORD if grade is Likeness.YES else Likeness.NO
-            yield from _graded(what, grade)
+            yield from _graded(what, grade, literal)
 
 
 def _is_setting(name: str) -> bool:
@@ -233,6 +255,6 @@ def _grade(name: str, literal: str) -> Likeness:
     return likeness(literal, made_by_people=kind is Holds.PASSWORD)
 
 
-def _graded(what: str, grade: Likeness) -> Iterator[Credential]:
+def _graded(what: str, grade: Likeness, value: str) -> Iterator[Found]:
     if grade is not Likeness.NO:
-        yield Credential(what, sure=grade is Likeness.YES)
+        yield Found(Credential(what, sure=grade is Likeness.YES), value.strip())

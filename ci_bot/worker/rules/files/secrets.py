@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.contracts.files import is_read
 from ci_bot.contracts.rules import rule
 from ci_bot.secrets.literals import SHORTEST, stands_for_one
 from ci_bot.secrets.shapes import Shapes
-from ci_bot.worker.rules.files.credentials import Credential, credential_in, may_hold_one
+from ci_bot.worker.rules.files.credentials import (
+    OF_SAME_MACHINE,
+    Credential,
+    Found,
+    list_credentials,
+    may_hold_one,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
 from ci_bot.worker.rules.registry import on_file
@@ -35,19 +41,38 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
             continue
         lines = after.splitlines()
         known = set((inputs.text_before(path) or "").splitlines())
-        found: dict[Credential, list[int]] = {}
+        found: dict[tuple[Credential, bool], list[int]] = {}
         for number, line in enumerate(lines):
-            credential = None
-            if line not in known:
-                credential = credential_in(lines, number, path, shapes)
-            if credential is not None:
-                found.setdefault(credential, []).append(number + 1)
-        for credential, numbers in found.items():
-            yield _observation(inputs, path, numbers, credential)
+            here = [] if line in known else list_credentials(lines, number, path, shapes)
+            if here:
+                credential = here[0].credential
+                held = credential.sure and _is_held_by_base(inputs, here)
+                found.setdefault((credential, held), []).append(number + 1)
+        for (credential, held), numbers in found.items():
+            yield _observation(inputs, path, numbers, credential, held=held)
+
+
+def _is_held_by_base(inputs: RuleInputs, found: Iterable[Found]) -> bool:
+    """Whether the base branch holds all of these values as credentials already.
+
+    It is looked for in the old side of every changed file: what is moved, or stands in a line that
+    is edited, was there.
+    """
+    values = {one.value for one in found if one.credential.sure}
+    return values <= inputs.recall_credentials(_list_values)
+
+
+def _list_values(text: str, path: str) -> Iterator[str]:
+    shapes = Shapes.that_may_be_in(text)
+    if may_hold_one(text, path, shapes):
+        lines = text.splitlines()
+        for number in range(len(lines)):
+            for one in list_credentials(lines, number, path, shapes):
+                yield one.value
 
 
 def _observation(
-    inputs: RuleInputs, path: str, numbers: list[int], credential: Credential
+    inputs: RuleInputs, path: str, numbers: list[int], credential: Credential, *, held: bool
 ) -> Observation:
     models = inputs.models_by_file.get(path, [])
     rest = len(numbers) - LINES_NAMED
@@ -55,11 +80,30 @@ def _observation(
     where = f"Line {named} holds" if len(numbers) == 1 else f"Lines {named} hold"
     if rest > 0:
         where = f"Lines {named} and {rest} more hold"
-    if not credential.sure:
+    if held:
         return Observation(
             SECRET,
-            f"{where} what may be a credential: the name of a setting says so, and its value is a "
-            "plain word.",
+            f"{where} {credential.what} in plain text. It is not new: the base branch holds the "
+            "same value already, and this pull request moves it or edits its line.",
+            "it is revoked at its issuer and read from the environment or a secret store, also on "
+            "the base branch",
+            severity="medium",
+            model=models[0] if models else None,
+            path=path,
+            subject=("of the base", credential.what),
+            line=numbers[0],
+        )
+    if not credential.sure:
+        why = (
+            f"{credential.what} (localhost), made by people. It may open more than a database for "
+            "development."
+            if credential.what == OF_SAME_MACHINE
+            else "what may be a credential: the name of a setting says so, and its value is a "
+            "plain word."
+        )
+        return Observation(
+            SECRET,
+            f"{where} {why}",
             "it is no credential, or it is read from the environment or a secret store",
             severity="medium",
             model=models[0] if models else None,
