@@ -18,11 +18,25 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 OTHERS_SHOWN = 5
 # Documentation and the like, which no part of SQLMesh reads.
 _PROSE = frozenset(
-    {".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".pdf", ".drawio"}
+    {
+        ".md",
+        ".rst",
+        ".adoc",
+        ".log",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".svg",
+        ".webp",
+        ".pdf",
+        ".drawio",
+    }
 )
 _PROSE_NAMES = re.compile(
-    r"^(?:LICENSE|LICENCE|NOTICE|AUTHORS|CODEOWNERS|CHANGELOG|\.gitignore|\.gitattributes|"
-    r"\.editorconfig)(?:\..*)?$"
+    r"^(?:README|CONTRIBUTING|LICENSE|LICENCE|NOTICE|AUTHORS|CODEOWNERS|CHANGELOG|CHANGES|HISTORY|"
+    r"\.gitignore|\.gitattributes|\.editorconfig)(?:\.(?:txt|html))?$",
+    re.IGNORECASE,
 )
 _PROSE_DIRECTORIES = frozenset({".github", ".vscode", ".idea", ".devcontainer"})
 
