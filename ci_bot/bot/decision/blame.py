@@ -20,11 +20,25 @@ OTHERS_SHOWN = 5
 _MISSING_LIBRARY = "missing_module"
 # Documentation and the like, which no part of SQLMesh reads.
 _PROSE = frozenset(
-    {".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".pdf", ".drawio"}
+    {
+        ".md",
+        ".rst",
+        ".adoc",
+        ".log",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".svg",
+        ".webp",
+        ".pdf",
+        ".drawio",
+    }
 )
 _PROSE_NAMES = re.compile(
-    r"^(?:LICENSE|LICENCE|NOTICE|AUTHORS|CODEOWNERS|CHANGELOG|\.gitignore|\.gitattributes|"
-    r"\.editorconfig)(?:\..*)?$"
+    r"^(?:README|CONTRIBUTING|LICENSE|LICENCE|NOTICE|AUTHORS|CODEOWNERS|CHANGELOG|CHANGES|HISTORY|"
+    r"\.gitignore|\.gitattributes|\.editorconfig)(?:\.(?:txt|html))?$",
+    re.IGNORECASE,
 )
 _PROSE_DIRECTORIES = frozenset({".github", ".vscode", ".idea", ".devcontainer"})
 
