@@ -123,6 +123,9 @@ class _Change:
         if self._own:
             are = "is" if len(self._own) == 1 else "are"
             return f"{words.count(len(self._own), 'model')} {are} built again; none is edited."
+        return self._nothing_of_its_own()
+
+    def _nothing_of_its_own(self) -> str:
         if self._drift:
             others = words.count(self._drift, "model")
             differ = "differs" if self._drift == 1 else "differ"
