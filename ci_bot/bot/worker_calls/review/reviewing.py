@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ci_bot.bot.cage.git.repository import GitFile, Missing
+from ci_bot.bot.cage.git.repository import AbsentContent, GitFile
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
@@ -152,17 +152,17 @@ def _make_report(
     return client.redactor.document(report)
 
 
-def _list_missing(client: WorkerClient, commits: Commits) -> Missing:
+def _list_missing(client: WorkerClient, commits: Commits) -> AbsentContent:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
     new = commits.new
     try:
         if new is None or not client.git.has(new):
-            return Missing()
+            return AbsentContent()
         if commits.working is None and client.git.head() != new:
-            return Missing()  # another commit is checked out
+            return AbsentContent()  # another commit is checked out
         found = client.git.list_missing(new, client.projects)
     except TimedOut:
-        return Missing()
+        return AbsentContent()
     return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 
