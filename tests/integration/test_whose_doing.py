@@ -345,3 +345,49 @@ def test_dbt_project__against_the_base_branch__is_refused_in_one_sentence(
     assert of_state is not None
     assert "which is not installed here" in of_state.message
     assert "`sqlmesh[dbt]`" in str(of_state.hint)
+
+
+# Ends the process beside this one, which loads the base branch's project.
+KILLS_ITS_SIBLINGS = """\
+import os, signal, time
+if not os.path.exists(os.path.join(os.path.dirname(__file__), "..", "base_is_here")):
+    deadline = time.time() + 20
+    while time.time() < deadline:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            children = file.read().split()
+        if children:
+            break
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+"""
+
+
+def test_base__whose_process_the_heads_code_kills__is_blamed_for_nothing(
+    repository: Repository,
+) -> None:
+    base = {**GOOD, "base_is_here": ""}
+    head = {"macros/__init__.py": "", "macros/kill.py": KILLS_ITS_SIBLINGS, "base_is_here": None}
+    report = reviewed(repository, base, head)
+    assert report.decision == "no_go"
+    assert report.failure is not None
+    assert report.failure.reason_code == "worker_crashed"
+    assert "killed by signal 9" in report.failure.message
+    assert not any(risk.rule == "R01-base-broken" for risk in report.risks)
+    assert any(risk.rule == "R12-code-on-load" for risk in report.risks)
+
+
+def test_base__whose_process_is_killed__leaves_the_heads_own_failure(
+    repository: Repository,
+) -> None:
+    base = {**GOOD, "base_is_here": ""}
+    head = {
+        "macros/__init__.py": "",
+        "macros/kill.py": KILLS_ITS_SIBLINGS,
+        "models/broken.sql": BROKEN,
+        "base_is_here": None,
+    }
+    report = reviewed(repository, base, head)
+    assert report.decision == "no_go"
+    assert report.failure is not None
+    assert report.failure.path == "models/broken.sql"
+    assert "base branch" not in report.failure.message

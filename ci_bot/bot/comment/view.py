@@ -298,6 +298,12 @@ class ReviewView(PlannedWork):
         return SafeMarkdown(what_does_not_load(self.report.base_failures))
 
     @property
+    def cut_off(self) -> bool:
+        """Whether SQLMesh was not heard to the end, so that nothing is known of the project."""
+        failure = self.report.failure
+        return failure is not None and failure.reason_code in words.CUT_OFF
+
+    @property
     def base_head(self) -> str:
         """The first lines of what keeps the base branch from being loaded."""
         failures = self.report.base_failures

@@ -182,7 +182,7 @@ def _fix(fix: Fix) -> str:
         )
     else:
         how = fix.how
-    what = "SQLMesh says below what is wrong." if fix.is_failure else fix.shown.evidence
+    what = "The message below says what is wrong." if fix.is_failure else fix.shown.evidence
     broken = list(dict.fromkeys(other.path or where(other) for other in fix.follows))
     others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
     more = words.and_more(broken, _OTHERS)

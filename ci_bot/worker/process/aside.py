@@ -18,6 +18,10 @@ from types import TracebackType
 from typing import Any
 
 
+class KilledProcess(ChildProcessError):
+    """A process that a signal ended: that says nothing of the work that it did."""
+
+
 class Aside:
     """Work that goes on beside this process, and ends with it.
 
@@ -38,6 +42,7 @@ class Aside:
         """What the work gave, once it is done; call it once.
 
         Raises:
+            KilledProcess: a signal ended it, which any process of this user may have sent.
             ChildProcessError: the process ended without an answer; the text says how.
         """
         if self._pid is None:
@@ -46,8 +51,9 @@ class Aside:
         self._pid = None
         code = os.waitstatus_to_exitcode(status)
         if code != 0:
-            ended = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            raise ChildProcessError(ended)
+            if code < 0:
+                raise KilledProcess(f"was killed by signal {-code}")
+            raise ChildProcessError(f"ended with exit code {code}")
         return json.loads(self._answer.read_bytes())
 
     def __enter__(self) -> Aside:

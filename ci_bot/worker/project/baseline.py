@@ -16,10 +16,10 @@ from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory, SnapshotInte
 from sqlmesh.core.state_sync import StateSync
 
 from ci_bot.contracts.base import Failure
-from ci_bot.errors import EXIT_FAILED, BadInput, BotError
+from ci_bot.errors import EXIT_FAILED, BadInput, BotError, WorkerFailed
 from ci_bot.worker import compat
 from ci_bot.worker.process import search_path
-from ci_bot.worker.process.aside import Aside
+from ci_bot.worker.process.aside import Aside, KilledProcess
 from ci_bot.worker.process.clock import Clock
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.project.configuring import new_context, read_configuration
@@ -79,9 +79,9 @@ def open_on_base(
             opened = attempt()
         except (NotLoaded, BadInput) as error:
             with clock.phase("base branch"):
-                before = _result(beside, state)
-            failures = _failures(error, place, attempt, base_fails=bool(before.failures))
-            raise NotLoaded(failures, base=before.failures) from error
+                before = _base_failures(beside, state)
+            failures = _failures(error, place, attempt, base_fails=bool(before))
+            raise NotLoaded(failures, base=before) from error
         with clock.phase("base branch"):
             found = _result(beside, state)
     if found.state is not None:
@@ -116,10 +116,31 @@ def _failures(
     return [_failure(error, place, stage="configuration")]
 
 
+def _base_failures(beside: Aside, state: Path) -> Sequence[Failure] | None:
+    """What keeps the base branch from being loaded; None where that is not known."""
+    try:
+        return _result(beside, state).failures
+    except WorkerFailed:
+        return None
+
+
 def _result(beside: Aside, state: Path) -> Base:
-    """Waits for the base branch's project, and says what became of it."""
+    """Waits for the base branch's project, and says what became of it.
+
+    Raises:
+        WorkerFailed: a signal ended the process. The pull request's code can send one, so it is no
+            proof that the base branch does not load.
+    """
     try:
         values = beside.result()
+    except KilledProcess as error:
+        raise WorkerFailed(
+            "The pull request could not be compared with the base branch: the process that loaded "
+            f"the base branch's project {error}.",
+            hint="Look for code of the project that sends signals, and for a machine that is out "
+            "of memory; the log above says what happened last.",
+            reason_code="worker_crashed",
+        ) from error
     except ChildProcessError as error:
         failure = Failure(
             stage="load",

@@ -11,6 +11,8 @@ from ci_bot.bot.comment.first_screen.spelling import one_spelling
 from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.comment.report import render_review
 from ci_bot.bot.comment.text.prose import shortened
+from ci_bot.bot.comment.text.words import CUT_OFF
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.documents.plan import ColumnChange, Cost, LineageNode, ProdPlan
 from ci_bot.contracts.documents.report import Report
 from ci_bot.contracts.lineage.impact import ChangedPart, Impact, IndirectModel, ReachedModel
@@ -416,3 +418,13 @@ def test_thousand_models__keep_the_first_screen() -> None:
     assert len(comment.encode()) <= 60_000
     assert words(comment) <= MOST_WORDS["review"]
     assert folds(comment) <= 4
+
+
+@pytest.mark.parametrize(("reason", "why"), sorted(CUT_OFF.items()))
+def test_no_plan__of_a_run_that_was_cut_off_blames_no_sqlmesh(reason: str, why: str) -> None:
+    failure = Failure(stage="plan", reason_code=reason, exit_code=1, message="It ended.")
+    cut_off = make_report(failure=failure, decision="no_go")
+    assert headline(cut_off).sentence == f"There is no plan: {why}."
+    comment = render_review(cut_off, make_context()).text
+    assert "SQLMesh" not in above(comment)
+    assert "| Project loads | ⬜ not known |" in comment

@@ -72,7 +72,11 @@ class _Change:
 
     def headline(self) -> Headline:
         if self._report.failure is not None:
-            why = _NO_PLAN.get(self._report.failure.stage, "the review stopped before it")
+            why = (
+                words.CUT_OFF.get(self._report.failure.reason_code)
+                or _NO_PLAN.get(self._report.failure.stage)
+                or "the review stopped before it"
+            )
             return Headline("no_plan", f"There is no plan: {why}.")
         found = {kind: told for kind, tell in self._tellers() if (told := tell()) is not None}
         if not found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
 from ci_bot.contracts import durations
@@ -71,6 +71,18 @@ KINDS = {
     "EXTERNAL": "external",
     "MANAGED": "managed",
     "CUSTOM": "custom",
+}
+
+# Why there is no plan where SQLMesh was not heard to the end, by reason code. What the project does
+# is then not known: not even whether it loads.
+CUT_OFF: Mapping[str, str] = {
+    "answer_refused": "the worker's answer was refused",
+    "bad_policy": "the team's policy cannot be used",
+    "memory_limit": "the worker needed more memory than it may have",
+    "timeout": "the run was not over when its time was",
+    "worker_crashed": "the worker ended before it could answer",
+    "worker_failed": "the worker ended before it could answer",
+    "worker_not_started": "the worker could not be started",
 }
 
 
