@@ -149,12 +149,18 @@ def _replace(place: int, file: str, parts: Iterable[bytes], owner: os.stat_resul
     with suppress(FileNotFoundError):
         os.unlink(part, dir_fd=place)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(part, flags, 0o644, dir_fd=place), "wb") as opened:
-        _give(opened.fileno(), owner)
-        for content in parts:
-            written.update(content)
-            opened.write(content)
-    os.rename(part, file, src_dir_fd=place, dst_dir_fd=place)
+    try:
+        with os.fdopen(os.open(part, flags, 0o644, dir_fd=place), "wb") as opened:
+            _give(opened.fileno(), owner)
+            for content in parts:
+                written.update(content)
+                opened.write(content)
+        os.rename(part, file, src_dir_fd=place, dst_dir_fd=place)
+    except BaseException:
+        # The folder is uploaded as it is; a part of a report is none.
+        with suppress(OSError):
+            os.unlink(part, dir_fd=place)
+        raise
     return written.hexdigest()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.contracts.base import Failure
-from ci_bot.worker.words.problems import failure_of
+from ci_bot.worker.words.problems import failure_of, sentence
 
 Load = Callable[..., Failure]
 
@@ -161,3 +161,37 @@ def test_failure__of_what_no_cause_is_known_for__keeps_its_words_without_private
     told = failure_of(error, stage="load", repository=tmp_path)
     assert told.message == "Duplicate model in 'models/a.sql' at ."
     assert told.path == "models/a.sql"
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [("sys.exit(0)", "`sys.exit(0)`"), ("sys.exit()", "`sys.exit()`"), ("exit(3)", "exit(3)")],
+)
+def test_exit__is_no_message_but_an_end_of_the_process(load: Load, call: str, shown: str) -> None:
+    told = load("macros.late", macros__late_py=f"import sys\n{call}\n")
+    assert told.message.startswith("`macros/late.py` ends the process")
+    assert shown in told.message
+    assert (told.path, told.line, told.reason_code) == ("macros/late.py", 2, "ends_the_process")
+    assert "__main__" in str(told.hint)
+
+
+def test_exit__with_words__keeps_them(load: Load) -> None:
+    told = load("macros.late", macros__late_py="import sys\nsys.exit('set REGION first')\n")
+    assert told.message.endswith("while it is loaded: set REGION first")
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (ValueError(1), "ValueError: 1"),
+        (ValueError(), "ValueError"),
+        (ValueError("-"), "ValueError: -"),
+        (KeyError("orders"), "KeyError: 'orders'"),
+        (ValueError("REGION is not set"), "REGION is not set"),
+        (ValueError("größe"), "größe"),
+    ],
+)
+def test_sentence__of_an_exception_without_words__says_what_it_is(
+    raised: Exception, message: str
+) -> None:
+    assert sentence(raised) == message
