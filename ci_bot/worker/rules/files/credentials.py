@@ -80,7 +80,7 @@ class Credential(NamedTuple):
     sure: bool
 
 
-class Found(NamedTuple):
+class FoundCredential(NamedTuple):
     """A credential and its value, which is compared and never shown."""
 
     credential: Credential
@@ -111,7 +111,7 @@ def credential_in(
 
 def list_credentials(
     lines: Sequence[str], number: int, path: str, shapes: Shapes = EVERY
-) -> list[Found]:
+) -> list[FoundCredential]:
     """The credentials in one line of a file with their values, the surest first.
 
     Args:
@@ -123,14 +123,14 @@ def list_credentials(
     return sorted(_all(lines, number, path, shapes), key=lambda found: not found.credential.sure)
 
 
-def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Found]:
+def _all(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[FoundCredential]:
     line = lines[number]
     for shape, (start, end) in issued(line, shapes):
         if not is_sample(line[start:end]):
-            yield Found(Credential(shape.what, sure=True), line[start:end])
+            yield FoundCredential(Credential(shape.what, sure=True), line[start:end])
     key = _key_begun(lines, number)
     if key is not None:
-        yield Found(Credential("a private key", sure=True), key)
+        yield FoundCredential(Credential("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
         return
     yield from _by_place(lines, number, path, shapes)
@@ -152,7 +152,9 @@ def _key_begun(lines: Sequence[str], number: int) -> str | None:
     return None if found is None else rest[found.start() :].strip()
 
 
-def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> Iterator[Found]:
+def _by_place(
+    lines: Sequence[str], number: int, path: str, shapes: Shapes
+) -> Iterator[FoundCredential]:
     text, offset = lines[number], 0
     if path.lower().endswith(".xml") and number > 0:  # a name, and its value in the next line
         text = f"{lines[number - 1]}\n{text}"
@@ -164,7 +166,7 @@ def _by_place(lines: Sequence[str], number: int, path: str, shapes: Shapes) -> I
             grade = _grade_placed(text[start:end], header=header, address=shape.marks == ("://",))
             address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
             if address and grade is Likeness.YES and not is_random(text[start:end]):
-                yield Found(Credential(OF_SAME_MACHINE, sure=False), text[start:end])
+                yield FoundCredential(Credential(OF_SAME_MACHINE, sure=False), text[start:end])
             else:
                 yield from _graded(shape.what, grade, text[start:end])
 
@@ -182,7 +184,7 @@ def _grade_placed(value: str, *, header: bool, address: bool) -> Likeness:
     return likeness(rest, made_by_people=True)
 
 
-def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[Found]:
+def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[FoundCredential]:
     """Files whose format leaves names out."""
     line = lines[number]
     found = list_entry_passwords(lines, number)
@@ -198,7 +200,7 @@ def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[Found]:
             yield from _graded("a password", grade, parts[4])
 
 
-def _defaults(line: str) -> Iterator[Found]:
+def _defaults(line: str) -> Iterator[FoundCredential]:
     for pattern in (_DEFAULT, _SHELL_DEFAULT):
         for found in pattern.finditer(line):
             grade = _grade(found["name"], found["value"])
@@ -206,7 +208,7 @@ def _defaults(line: str) -> Iterator[Found]:
             yield from _graded(what, grade, found["value"])
 
 
-def _by_name(line: str, path: str) -> Iterator[Found]:
+def _by_name(line: str, path: str) -> Iterator[FoundCredential]:
     suffix = PurePosixPath(path).suffix.lower()
     settings = suffix not in _CODE | _SQL
     comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"
@@ -255,6 +257,6 @@ def _grade(name: str, literal: str) -> Likeness:
     return likeness(literal, made_by_people=kind is Holds.PASSWORD)
 
 
-def _graded(what: str, grade: Likeness, value: str) -> Iterator[Found]:
+def _graded(what: str, grade: Likeness, value: str) -> Iterator[FoundCredential]:
     if grade is not Likeness.NO:
-        yield Found(Credential(what, sure=grade is Likeness.YES), value.strip())
+        yield FoundCredential(Credential(what, sure=grade is Likeness.YES), value.strip())

@@ -13,7 +13,7 @@ from ci_bot.secrets.shapes import Shapes
 from ci_bot.worker.rules.files.credentials import (
     OF_SAME_MACHINE,
     Credential,
-    Found,
+    FoundCredential,
     list_credentials,
     may_hold_one,
 )
@@ -52,7 +52,7 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
             yield _observation(inputs, path, numbers, credential, held=held)
 
 
-def _is_held_by_base(inputs: RuleInputs, found: Iterable[Found]) -> bool:
+def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
     """Whether the base branch holds all of these values as credentials already.
 
     It is looked for in the old side of every changed file: what is moved, or stands in a line that
