@@ -103,6 +103,12 @@ class Defect(BotError):
     reason_code = "defect"
 
 
+FULL_DISK_HINT = (
+    "Free space there, or set TMPDIR to a directory of a disk that has some: it holds what a run "
+    "writes, Spark's own temporary files among it."
+)
+
+
 def format_exception(error: BaseException) -> str:
     """An exception's traceback, with those of its causes."""
     return "".join(traceback.format_exception(error))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -77,9 +77,32 @@ PlanId = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="The whole 
 Seconds = Annotated[float, Field(ge=0, description="A duration in seconds.")]
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0, description="A size in bytes.")]
-Name = Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+def readable_path(path: str) -> str:
+    """A path as everybody can write it: each byte that is no UTF-8 is one U+FFFD.
+
+    Python keeps such bytes as lone surrogates, which no document can hold. The bot reads the names
+    of git in the same way, so both processes call a file alike.
+    """
+    if path.isascii():
+        return path
+    try:
+        raw = path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raw = path.encode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
+
+
+def _readable(value: Any) -> Any:
+    return readable_path(value) if isinstance(value, str) else value
+
+
+Name = Annotated[str, BeforeValidator(_readable), Field(min_length=1, max_length=1_000)]
 FilePath = Annotated[
-    str, Field(min_length=1, max_length=4_096, description="Relative to the repository's root.")
+    str,
+    BeforeValidator(_readable),
+    Field(min_length=1, max_length=4_096, description="Relative to the repository's root."),
 ]
 Compared = Annotated[str, Field(min_length=1, max_length=1_000), Verbatim()]
 Text = Annotated[str, Field(max_length=200_000)]

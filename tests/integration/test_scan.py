@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -228,3 +229,27 @@ def test_time_limit__strikes_in_the_worker__all_that_is_known_is_told(tmp_path: 
     on_load = [risk for risk in report.risks if risk.rule == "R12-code-on-load"]
     assert [risk.path for risk in on_load] == ["project/macros/late.py"]
     assert "R10-files-not-read" not in {risk.rule for risk in report.risks}
+
+
+def test_file__whose_name_is_no_utf_8__is_planned_and_read(tmp_path: Path) -> None:
+    """The model is the pull request's, its name can be shown, and a key in it is found."""
+    repository = write_repository(tmp_path)
+    name = os.fsdecode(b"project/models/bad\xff.sql")
+    text = f"-- {KEY}\nMODEL (name shop.odd, kind VIEW);\nSELECT 1 AS id\n"
+
+    report = review(repository, {name: text})
+
+    assert report.failure is None
+    shown = "project/models/bad\ufffd.sql"
+    assert [(c.model, c.path, c.from_base) for c in report.changes] == [("shop.odd", shown, False)]
+    assert [(path, severity) for path, _, severity in leaks(report)] == [(shown, "blocker")]
+
+
+@pytest.mark.parametrize("call", ["sys.exit(0)", "raise ValueError(1)"])
+def test_load__that_ends_without_words__is_a_sentence(tmp_path: Path, call: str) -> None:
+    repository = write_repository(tmp_path)
+
+    report = review(repository, {"project/macros/late.py": f"import sys\n{call}\n"})
+
+    assert report.failure is not None
+    assert re.search(r"ends the process \(`sys.exit\(0\)`\)|ValueError: 1", report.failure.message)

@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
 from ci_bot.contracts.base import Failure
-from ci_bot.worker.words.problems import failure_of
+from ci_bot.worker.words.problems import failure_of, sentence
 
 Load = Callable[..., Failure]
 
@@ -203,3 +203,37 @@ def test_library_of_a_gateway__that_is_there_and_does_not_load__is_not_called_mi
     told = failure_of_gateway("pyodbc", tmp_path / "elsewhere")
     assert expected in told.message
     assert "sqlmesh[" not in str(told.hint)
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [("sys.exit(0)", "`sys.exit(0)`"), ("sys.exit()", "`sys.exit()`"), ("exit(3)", "exit(3)")],
+)
+def test_exit__is_no_message_but_an_end_of_the_process(load: Load, call: str, shown: str) -> None:
+    told = load("macros.late", macros__late_py=f"import sys\n{call}\n")
+    assert told.message.startswith("`macros/late.py` ends the process")
+    assert shown in told.message
+    assert (told.path, told.line, told.reason_code) == ("macros/late.py", 2, "ends_the_process")
+    assert "__main__" in str(told.hint)
+
+
+def test_exit__with_words__keeps_them(load: Load) -> None:
+    told = load("macros.late", macros__late_py="import sys\nsys.exit('set REGION first')\n")
+    assert told.message.endswith("while it is loaded: set REGION first")
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (ValueError(1), "ValueError: 1"),
+        (ValueError(), "ValueError"),
+        (ValueError("-"), "ValueError: -"),
+        (KeyError("orders"), "KeyError: 'orders'"),
+        (ValueError("REGION is not set"), "REGION is not set"),
+        (ValueError("größe"), "größe"),
+    ],
+)
+def test_sentence__of_an_exception_without_words__says_what_it_is(
+    raised: Exception, message: str
+) -> None:
+    assert sentence(raised) == message

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from ci_bot.contracts.base import Contract, Failure
+from ci_bot.contracts.base import Contract, Failure, readable_path
 from ci_bot.contracts.documents.report import Report
 from tests.factories import make_cleanup, make_report
 
@@ -43,3 +45,18 @@ def test_copy__has_a_set_of_its_own() -> None:
     assert copy.__pydantic_fields_set__ is not whole.__pydantic_fields_set__
     assert copy != whole
     assert Failure.model_validate_json(copy.to_json()) == copy
+
+
+@pytest.mark.parametrize(
+    "raw", [b"models/bad\xff.sql", b"models/\xc3.sql", "models/größe.sql".encode()]
+)
+def test_path__is_read_alike_by_both_processes(raw: bytes) -> None:
+    """The bot decodes what git says; the worker has the name as Python gives it."""
+    as_python_has_it = os.fsdecode(raw)
+    told = Failure(stage="s", reason_code="r", exit_code=1, message="m", path=as_python_has_it)
+    assert told.path == raw.decode("utf-8", "replace")
+    assert Failure.model_validate_json(told.to_json()) == told
+
+
+def test_path__with_any_lone_surrogate_can_be_written() -> None:
+    assert readable_path("a\ud800b") == "a?b"

@@ -41,6 +41,19 @@ def test_report__is_there_and_no_part_of_a_file_is(workspace: Path) -> None:
     assert (folder / "cleanup.md").read_text() == "# Report\n"
 
 
+def test_report__that_a_full_disk_cuts__leaves_no_part_of_a_file(workspace: Path) -> None:
+    """The folder is uploaded as an artifact, with whatever lies in it."""
+
+    def full() -> Iterator[str]:
+        yield "<html>"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(BotError, match="No space left on device"):
+        write_within(workspace, FOLDER, "cleanup", DOCUMENT, Texts(lambda: "# Report\n", full))
+    names = sorted(path.name for path in (workspace / FOLDER).iterdir())
+    assert names == ["cleanup.json", "cleanup.md"]
+
+
 def test_report__whose_folder_is_a_link__is_refused(workspace: Path, tmp_path: Path) -> None:
     """A checkout can hold a link to anywhere, and in the container we are root."""
     victim = tmp_path / "etc"

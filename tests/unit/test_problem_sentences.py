@@ -163,11 +163,11 @@ def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None
     with pytest.raises(ConnectionError) as lost:
         module["call"]()
     assert sentence(lost.value) == SPARK_IS_GONE
-    assert sentence(ConnectionRefusedError("111")) == "111"
+    assert sentence(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
 
 
 def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
-    assert speakable("a\udcff.sql") == "a?.sql"
+    assert speakable("a\udcff.sql") == "a\ufffd.sql"
 
 
 def test_cancelled__says_what_and_that_it_goes_on() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.bot.cage.launch import MIB, Launch, WorkerLimits
+from ci_bot.bot.cage.scratch import disk_is_full
 from ci_bot.bot.cage.watch.answer import (
     AnswerRefusedError,
     WorkerAnswer,
@@ -24,7 +25,7 @@ from ci_bot.bot.cage.watch.supervisor import Beside, Watch, supervise
 from ci_bot.bot.cage.watch.trace import TraceReader, trace_arguments
 from ci_bot.bot.cage.watch.watcher import Ended
 from ci_bot.contracts.messages import REQUEST, Progress
-from ci_bot.errors import Cancelled, TimedOut, WorkerFailed
+from ci_bot.errors import FULL_DISK_HINT, Cancelled, TimedOut, WorkerFailed
 from ci_bot.secrets import Redactor
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
@@ -158,6 +159,7 @@ def run_worker(
         limits=launch.limits,
         late=f"{deadline.sentence('The worker')}{_step(last)}.",
         cancel=cancel,
+        directory=launch.channel_directory,
     )
 
 
@@ -228,6 +230,7 @@ def _judge(
     limits: WorkerLimits,
     late: str,
     cancel: CancelToken,
+    directory: Path,
 ) -> WorkerAnswer:
     if ended.stopped == "cancelled":
         cancelled = WorkerCancelled(
@@ -253,6 +256,13 @@ def _judge(
         return answer
     if refusal is not None and ended.exit_code >= 0:
         raise _refused(refusal)  # killed while it wrote, it has no answer
+    if disk_is_full(directory):
+        raise WorkerFailed(
+            f"The worker {_ending(ended.exit_code)} without an answer, because the disk of the "
+            "temporary directory is full.",
+            hint=FULL_DISK_HINT,
+            reason_code="disk_full",
+        )
     raise WorkerFailed(
         f"The worker {_ending(ended.exit_code)} without an answer.",
         hint="The log above says what happened last.",

@@ -26,6 +26,9 @@ _MOST_SWEPT = 50
 # Runs beside each other that get a name which a later run will get again.
 _NUMBERED = 10
 _HELD = ".held"
+# A run of the worker writes some megabytes and some hundred files.
+_LITTLE_SPACE = 512 * 1024
+_FEW_FILES = 8
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -122,3 +125,13 @@ def remove_tree(root: Path) -> None:
             hint="Remove it by hand; it may hold a cache and files of the pull request.",
             reason_code="workspace_left",
         )
+
+
+def disk_is_full(directory: Path) -> bool:
+    """Whether the disk of a directory has no space for one more small file, or no inode."""
+    try:
+        facts = os.statvfs(directory)
+    except OSError:
+        return False
+    no_inode = facts.f_files > 0 and facts.f_favail < _FEW_FILES
+    return no_inode or facts.f_bavail * facts.f_frsize < _LITTLE_SPACE

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ci_bot.contracts.base import readable_path
 from ci_bot.contracts.documents.plan import ChangeType
 from ci_bot.worker.project.model_files import files_of, reaches_every_model
 
@@ -46,11 +47,16 @@ class Drift:
         """
         if changed_files is None or any(reaches_every_model(path) for path in changed_files):
             return cls(None)
-        files = {str(repository / path) for path in changed_files}
-        models = {str(node._path) for node in nodes.values()}
-        if any(not path.endswith(_DATA) for path in files.intersection(opened) - models):
+        files = {readable_path(str(repository / path)) for path in changed_files}
+        models = {readable_path(str(node._path)) for node in nodes.values()}
+        read = files.intersection(map(readable_path, opened))
+        if any(not path.endswith(_DATA) for path in read - models):
             return cls(None)
-        caused = {name for name, node in nodes.items() if files & files_of(node)}
+        caused = {
+            name
+            for name, node in nodes.items()
+            if not files.isdisjoint(map(readable_path, files_of(node)))
+        }
         pending = list(caused)
         readers: dict[str, list[str]] = {}
         for name, node in nodes.items():

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ci_bot.contracts.base import readable_path
 from ci_bot.worker.project.config_facts import ConfigFacts
 from ci_bot.worker.statements.judging import JudgedEffect
 from ci_bot.worker.words.names import Names
@@ -99,8 +100,8 @@ class RuleInputs:
             return None
         path = Path(path)
         if path.is_relative_to(self.repository):
-            return path.relative_to(self.repository).as_posix()
-        return path.as_posix()
+            path = path.relative_to(self.repository)
+        return readable_path(path.as_posix())
 
     @cached_property
     def models_by_file(self) -> Mapping[str, list[Any]]:

@@ -8,11 +8,14 @@ from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 
+from ci_bot.contracts.base import readable_path
 from ci_bot.contracts.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.contracts.messages import Workplace
 from ci_bot.worker.process.load_trace import not_loading
 from ci_bot.worker.rules.inputs import ReadFile, no_file
 
+# What stands in a name for a byte that is no UTF-8 (`readable_path`).
+_REPLACED = "\ufffd"
 # Files of each side whose contents are kept; each may be as large as `LARGEST_FILE_BYTES`.
 _KEPT = 4
 
@@ -49,7 +52,9 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     def read(path: str) -> bytes | None:
         if path in closed or not is_read(path):
             return None
-        target = os.path.realpath(f"{tops[0]}/{path}")
+        target = os.path.realpath(
+            _named(tops[0], path) if _REPLACED in path else f"{tops[0]}/{path}"
+        )
         file = Path(target)
         try:
             if not target.startswith(inside) or not stat.S_ISREG(file.stat().st_mode):
@@ -61,3 +66,16 @@ def _reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
         return content if len(content) <= LARGEST_FILE_BYTES else None
 
     return read
+
+
+def _named(top: str, path: str) -> str:
+    """The first file that is called so where bytes that are no UTF-8 are replaced."""
+    found = top
+    for part in path.split("/"):
+        try:
+            beside = Path(found).iterdir() if _REPLACED in part else ()
+            names = sorted(entry.name for entry in beside)
+        except OSError:
+            names = []
+        found = f"{found}/{next((name for name in names if readable_path(name) == part), part)}"
+    return found

@@ -83,7 +83,11 @@ class Relation:
 
     @classmethod
     def parse(cls, text: str, default_catalog: str) -> Relation:
-        """A name as SQLMesh writes it: in SQLGlot's own dialect, whatever the project's is."""
+        """The object that a name means as SQLMesh writes it, in SQLGlot's own dialect.
+
+        SQLMesh's adapters read it so, too. In Spark's dialect a backslash in it would begin an
+        escape, and the view of another name would be looked for.
+        """
         table = exp.to_table(text)
         return cls(table.catalog or default_catalog, table.db, table.name)
 

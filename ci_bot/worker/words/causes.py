@@ -92,7 +92,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _explained(error: BaseException, root: Path) -> Cause | None:
     found: Cause | None = None
-    if isinstance(error, ModuleNotFoundError) and error.name:
+    if isinstance(error, SystemExit):
+        found = _ends_the_process(error, root)
+    elif isinstance(error, ModuleNotFoundError) and error.name:
         found = _missing_module(error, error.name, root)
     elif isinstance(error, ImportError):
         found = _missing_name(error, root)
@@ -192,6 +194,21 @@ def _missing_name(error: BaseException, root: Path) -> Cause | None:
         f"of `{top}` has no such name.",
         _PIN.format(top=top),
         reason_code="missing_module",
+    )
+
+
+def _ends_the_process(error: SystemExit, root: Path) -> Cause:
+    path, line = _place(error, root)
+    who = f"`{path}` ends" if path else "The project's code ends"
+    said = f": {error.code}" if isinstance(error.code, str) else ""
+    call = "sys.exit()" if error.code is None or said else f"sys.exit({error.code!r})"
+    return Cause(
+        path,
+        line,
+        f"{who} the process (`{call}`) while it is loaded{said or '.'}",
+        'Put what is a program of its own behind `if __name__ == "__main__":`, or raise an '
+        "exception that says what is wrong.",
+        reason_code="ends_the_process",
     )
 
 

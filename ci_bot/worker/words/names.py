@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Protocol
 
+from ci_bot.contracts.base import readable_path
+
 _QUOTE = '[`"]?'
 
 
@@ -66,7 +68,8 @@ class Names:
 
 def file_name(path: Path, repository: Path) -> str:
     """A file relative to the repository; one that lies elsewhere by its whole path."""
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else str(path)
+    inside = path.is_relative_to(repository)
+    return readable_path(str(path.relative_to(repository)) if inside else str(path))
 
 
 def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:

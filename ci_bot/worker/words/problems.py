@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.contracts.base import Failure
+from ci_bot.contracts.base import Failure, readable_path
 from ci_bot.contracts.places import Places
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 from ci_bot.secrets.terminal_codes import strip_terminal_codes
@@ -106,7 +106,10 @@ def sentence(error: BaseException) -> str:
     """The message of `error` without terminal colours, cut to what a reader needs."""
     if _says_that_java_is_gone(error):
         return SPARK_IS_GONE
-    text = strip_terminal_codes(speakable(str(error))).strip() or type(error).__name__
+    text = strip_terminal_codes(speakable(str(error))).strip()
+    if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
+        # `raise ValueError(1)`, or a key alone: what it is says more than what it holds.
+        text = f"{type(error).__name__}: {text}".removesuffix(": ")
     text = _TOKEN.sub(_word, _PY4J.sub("", text))
     text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
@@ -136,7 +139,7 @@ def _word(token: re.Match[str]) -> str:
 
 def speakable(text: str) -> str:
     """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return readable_path(text)
 
 
 def _says_that_java_is_gone(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,3 +139,28 @@ def test_meaning__does_not_depend_on_names(found: list[str]) -> None:
 )
 def test_model_in_text(text: str, name: str | None) -> None:
     assert model_in_text(text) == name
+
+
+@pytest.mark.parametrize("source", ["raw.orders", "raw.unknown"])
+@pytest.mark.parametrize("inner", ["", " LIMIT 4"])
+def test_order__by_a_bare_name_of_a_result_and_of_a_column__is_no_whole_order(
+    source: str, inner: str
+) -> None:
+    """ORDER BY means the result, whose rows are all alike here; so the order below decides.
+
+    DuckDB is the judge that the two differ. Columns of a known source are qualified before they are
+    compared, and an unknown one ends the proof.
+    """
+    query = (
+        "SELECT order_id * 0 AS order_id, order_id AS c FROM"
+        f" (SELECT order_id FROM {source} ORDER BY order_id {{}}{inner}) AS s"
+        " ORDER BY order_id LIMIT 1"
+    )
+    before, after = query.format("ASC"), query.format("DESC")
+    assert not of(after).proves_same(of(before))
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"CREATE SCHEMA raw; CREATE TABLE {source} AS SELECT * FROM RANGE(4) r(order_id)"
+        )
+        rows = [connection.execute(text).fetchall() for text in (before, after)]
+    assert rows == [[(0, 0)], [(0, 3)]]

@@ -10,6 +10,7 @@ no filter, and no server from which a missing object would be fetched.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,8 +19,9 @@ from pathlib import Path
 
 from ci_bot.bot.cage.git.stream import DOING, GitStream, StreamEnded, streaming
 from ci_bot.bot.cage.watch.deadline import Deadline, no_deadline
-from ci_bot.errors import BadInput
+from ci_bot.errors import FULL_DISK_HINT, BadInput
 
+_NO_SPACE = re.compile(r"(?i)no space left on device|disk quota exceeded")
 _HINT = "Set `fetch-depth: 2` and no `filter:` in the `with:` of actions/checkout."
 
 
@@ -105,6 +107,13 @@ class GitProgram:
 
     def _unreadable(self, said: str) -> BadInput:
         first = said.splitlines()[:1] or ["it ended before it was done"]
+        if _NO_SPACE.search(said):
+            return BadInput(
+                f"Git could not read the checkout {self.checkout}, because the disk is full: "
+                f"{first[0]}",
+                hint=FULL_DISK_HINT,
+                reason_code="disk_full",
+            )
         return BadInput(
             f"Git could not read the checkout {self.checkout}: {first[0]}",
             hint=_HINT,

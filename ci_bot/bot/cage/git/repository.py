@@ -45,7 +45,7 @@ class GitFile:
 
 
 @dataclass(frozen=True)
-class AbsentContent:
+class MissingFiles:
     """What a commit has and its checkout has not.
 
     Attributes:
@@ -186,7 +186,7 @@ class Git:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
         return found
 
-    def list_missing(self, commit: str, directories: Iterable[str]) -> AbsentContent:
+    def list_missing(self, commit: str, directories: Iterable[str]) -> MissingFiles:
         """What a commit has below some directories and the checkout has not."""
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
@@ -202,7 +202,7 @@ class Git:
                     submodules.append(path.decode("utf-8", "replace"))
             elif path and not os.path.lexists(place):
                 files.append(path.decode("utf-8", "replace"))
-        return AbsentContent(tuple(files), tuple(submodules))
+        return MissingFiles(tuple(files), tuple(submodules))
 
     def require(self, commit: str) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""

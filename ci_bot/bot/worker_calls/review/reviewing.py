@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ci_bot.bot.cage.git.repository import AbsentContent, GitFile
+from ci_bot.bot.cage.git.repository import GitFile, MissingFiles
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
@@ -84,13 +84,13 @@ def review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> 
         facts, baseline = failed(failure, client, options), "state"
     team.check(facts)
     facts = compared_with_base(client, facts, options.commits.base, options.owner)
-    found = _Found(facts, baseline, state_failure, changed, team)
+    found = _KnownFacts(facts, baseline, state_failure, changed, team)
     with client.deadline.reporting():
         return _make_report(client, options, found, planned_at=planned_at)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _KnownFacts:
     """What is known once the worker has ended, however it ended."""
 
     facts: ReviewFacts
@@ -101,7 +101,7 @@ class _Found:
 
 
 def _make_report(
-    client: WorkerClient, options: ReviewOptions, found: _Found, *, planned_at: str
+    client: WorkerClient, options: ReviewOptions, found: _KnownFacts, *, planned_at: str
 ) -> Report:
     facts, changed, team = found.facts, found.changed, found.team
     bot = BotFacts(
@@ -152,17 +152,17 @@ def _make_report(
     return client.redactor.document(report)
 
 
-def _list_missing(client: WorkerClient, commits: Commits) -> AbsentContent:
+def _list_missing(client: WorkerClient, commits: Commits) -> MissingFiles:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
     new = commits.new
     try:
         if new is None or not client.git.has(new):
-            return AbsentContent()
+            return MissingFiles()
         if commits.working is None and client.git.head() != new:
-            return AbsentContent()  # another commit is checked out
+            return MissingFiles()  # another commit is checked out
         found = client.git.list_missing(new, client.projects)
     except TimedOut:
-        return AbsentContent()
+        return MissingFiles()
     return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, SnapshotTableInfo, merge_intervals
 
+from ci_bot.contracts.base import readable_path
 from ci_bot.contracts.documents.plan import (
     Backfill,
     BackfillAction,
@@ -134,7 +135,8 @@ def relative_path(snapshot: Snapshot, repository: Path) -> str | None:
     if path is None:
         return None
     path = Path(path)
-    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name
+    inside = path.is_relative_to(repository)
+    return readable_path(str(path.relative_to(repository)) if inside else path.name)
 
 
 def action_of(snapshot: Snapshot) -> BackfillAction:
