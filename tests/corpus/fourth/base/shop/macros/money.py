@@ -1,0 +1,9 @@
+"""Amounts."""
+
+from sqlmesh import macro
+
+
+@macro()
+def net(evaluator, amount):
+    """The amount without value added tax."""
+    return f"({amount}) / 1.19"
