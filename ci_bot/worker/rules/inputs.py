@@ -31,6 +31,7 @@ class RuleInputs:
     Attributes:
         repository: root of the checkout that `after` was loaded from.
         projects: project directories, relative to the repository.
+        forward_only: changed models whose table in prod this plan alters in place.
         changed_files: paths of the PR's diff, relative to the repository; None where unknown.
         files_before, files_after: the text of a file on either side, None where it is not there.
         config_before, config_after: the configurations, where they are known.
@@ -55,6 +56,7 @@ class RuleInputs:
     indirect: frozenset[str] = frozenset()
     metadata: frozenset[str] = frozenset()
     categories: Mapping[str, str | None] = field(default_factory=dict)
+    forward_only: frozenset[str] = frozenset()
     changed_files: tuple[str, ...] | None = None
     files_before: ReadFile = no_file
     files_after: ReadFile = no_file

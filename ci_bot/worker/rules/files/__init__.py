@@ -6,11 +6,13 @@ from __future__ import annotations
 from ci_bot.worker.rules.files import (
     configuration,
     environment,
+    ignored,
     python,
     secrets,
     seed_values,
     seeds,
     starters,
+    versions,
 )
 from ci_bot.worker.rules.files.raw import literal_statements, macro_arguments
 from ci_bot.worker.rules.files.unit_tests import comparing
@@ -32,6 +34,7 @@ __all__ = [
     "comparing",
     "configuration",
     "environment",
+    "ignored",
     "literal_statements",
     "macro_arguments",
     "python",
@@ -39,4 +42,5 @@ __all__ = [
     "seed_values",
     "seeds",
     "starters",
+    "versions",
 ]

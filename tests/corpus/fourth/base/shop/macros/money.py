@@ -1,5 +1,7 @@
 """Amounts."""
 
+from __future__ import annotations
+
 from sqlmesh import macro
 
 

@@ -1,5 +1,7 @@
 """When the loads of the shop are done."""
 
+from __future__ import annotations
+
 from datetime import timedelta
 
 from sqlmesh import signal
