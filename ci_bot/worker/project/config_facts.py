@@ -52,6 +52,7 @@ class ConfigFacts:
                     pattern.pattern: name
                     for pattern, name in config.physical_schema_mapping.items()
                 },
+                "ignore_patterns": list(config.ignore_patterns),
                 "environment_suffix_target": str(config.environment_suffix_target.value),
             },
             variables=frozenset(name.lower() for name in names),

@@ -12,12 +12,14 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.environment import Environment
 
 from ci_bot.contracts.documents.prod_not_found import ProdNotFound
+from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import quoted_value
 from ci_bot.worker import compat
 from ci_bot.worker.project.directories import ProjectPlace, display_path
 from ci_bot.worker.words.state_failures import missing_variables, unset_variables
 
 _SHOWN = 3
+_LONGEST_PATH = 200
 _CHECK = (
     "If prod has been built, check the gateway's `state_connection` and its `state_schema`, their "
     "variables, and what the account of this run may read. If this is the first deployment, say so "
@@ -82,7 +84,7 @@ def _state_in_words(context: Context, place: ProjectPlace) -> str:
         file = connection.database
         if not file or file == ":memory:":
             return "DuckDB, in memory"
-        return f"DuckDB, file {quoted_value(display_path(Path(file).absolute(), place))}"
+        return f"DuckDB, file {_quoted_path(display_path(Path(file).absolute(), place))}"
     parts = [str(connection.type_)]
     host, port = getattr(connection, "host", None), getattr(connection, "port", None)
     if host:
@@ -94,3 +96,9 @@ def _state_in_words(context: Context, place: ProjectPlace) -> str:
     parts.append(f"schema {quoted_value(schema)}")
     gateway = context.gateway or context.config.default_gateway_name
     return ", ".join([*parts, f"gateway {quoted_value(gateway)}"])
+
+
+def _quoted_path(path: str) -> str:
+    """A path in quotes. Its end tells files apart, so that is what stays of a very long one."""
+    text = hide(path)
+    return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")

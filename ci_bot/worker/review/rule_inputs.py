@@ -61,6 +61,9 @@ def rule_inputs(
         indirect=_named(kinds, "indirect"),
         metadata=_named(kinds, "metadata"),
         categories={s.name: category_of(s) for s in planned.changed} if planned else {},
+        forward_only=frozenset(s.name for s in planned.changed if s.is_forward_only)
+        if planned
+        else frozenset(),
         changed_files=tuple(request.changed_files) if request.changed_files is not None else None,
         files_before=reading.before(request.before_dir, request.unread_files),
         files_after=reading.after(request.workplace, request.unread_files),
@@ -74,7 +77,7 @@ def rule_inputs(
         readers=_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
-        forward_only=flags.forward_only,
+        forward_only_plan=flags.forward_only,
         allowed_destructive=_allowed_destructive(context, flags),
         personal_schemas=None
         if request.personal_schemas is None

@@ -32,6 +32,7 @@ class RuleInputs:
     Attributes:
         repository: root of the checkout that `after` was loaded from.
         projects: project directories, relative to the repository.
+        forward_only: changed models whose table in prod this plan alters in place.
         changed_files: paths of the PR's diff, relative to the repository; None where unknown.
         files_before, files_after: the text of a file on either side, None where it is not there.
         config_before, config_after: the configurations, where they are known.
@@ -43,7 +44,7 @@ class RuleInputs:
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
-        forward_only: whether the plan makes every change forward-only that can be.
+        forward_only_plan: whether the plan makes every change forward-only that can be.
         allowed_destructive: models whose tables the plan may alter destructively (the input
             `allow-destructive`), by fully qualified name.
         personal_schemas: where models may hold personal data; None where no team has said so.
@@ -61,6 +62,7 @@ class RuleInputs:
     indirect: frozenset[str] = frozenset()
     metadata: frozenset[str] = frozenset()
     categories: Mapping[str, str | None] = field(default_factory=dict)
+    forward_only: frozenset[str] = frozenset()
     changed_files: tuple[str, ...] | None = None
     files_before: ReadFile = no_file
     files_after: ReadFile = no_file
@@ -74,7 +76,7 @@ class RuleInputs:
     default_dialect: str = ""
     from_base: frozenset[str] = frozenset()
     row_counts: Mapping[str, int] = field(default_factory=dict)
-    forward_only: bool = False
+    forward_only_plan: bool = False
     allowed_destructive: frozenset[str] = frozenset()
     personal_schemas: tuple[str, ...] | None = None
     names: Names = field(default_factory=lambda: Names(None, None))

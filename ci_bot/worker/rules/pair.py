@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from sqlglot import exp
 
 from ci_bot.contracts.documents.plan import ColumnChange
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -14,7 +17,7 @@ from ci_bot.worker.rules.sql.audits import Promises, promises
 from ci_bot.worker.rules.sql.columns import column_changes
 from ci_bot.worker.rules.sql.meaning import Meaning
 from ci_bot.worker.rules.sql.proof import Form, form_of
-from ci_bot.worker.rules.sql.queries import Queries, Query, plain
+from ci_bot.worker.rules.sql.queries import Queries, Query, plain, table_name, with_queries
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Pair:
     queries: Queries
     renamed: bool = False
     new_names: Mapping[str, str] = field(default_factory=dict)
+    removed: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def query_before(self) -> Query | None:
@@ -39,12 +44,26 @@ class Pair:
     @cached_property
     def same_text(self) -> bool:
         """Whether both queries are rendered as one text; most pairs are here for their metadata."""
-        old, new = self.query_before, self.query_after
-        if old is None or new is None or old.rendered is None or new.rendered is None:
+        old, new = self.trees
+        if old is None or new is None:
             return False
         if self.same_query and self.before.python_env == self.after.python_env:
-            return bool(old.rendered == new.rendered)
-        return self.is_one_text(old.rendered, new.rendered)
+            return bool(old == new)
+        return self.is_one_text(old, new)
+
+    @cached_property
+    def trees(self) -> tuple[Any, Any]:
+        """Both queries as they are rendered, and rendered alike; None where one cannot be.
+
+        Where the columns of a table became known or unknown (it was external, and is a model now),
+        SQLMesh writes out columns and stars on one side only. Then both are taken as written.
+        """
+        old, new = self.query_before, self.query_after
+        if old is None or new is None:
+            return None, None
+        if old.knows_its_tables != new.knows_its_tables:
+            return old.rendered_as_written, new.rendered_as_written
+        return old.rendered, new.rendered
 
     def is_one_text(self, old: Any, new: Any) -> bool:
         """Whether the engine gets the same text for two trees.
@@ -60,11 +79,11 @@ class Pair:
     @cached_property
     def forms(self) -> tuple[Form, Form] | None:
         """Both queries in normal form; None where one cannot be taken apart."""
-        old, new = self.query_before, self.query_after
-        if old is None or new is None or old.rendered is None or new.rendered is None:
+        old, new = self.trees
+        if old is None or new is None:
             return None
         keys = Interner()
-        was, now = form_of(old.rendered, keys, self.new_names), form_of(new.rendered, keys)
+        was, now = form_of(old, keys, self.new_names), form_of(new, keys)
         return (was, now) if was is not None and now is not None else None
 
     @cached_property
@@ -76,6 +95,23 @@ class Pair:
         return was.proves_same(now, one_text=self.same_text)
 
     @cached_property
+    def _forms_in_full(self) -> tuple[Form, Form] | None:
+        """Both forms with the queries of models that this change adds or removes in their place.
+
+        A part of a query that moves into a view of its own does what it did. None where neither
+        side reads such a model.
+        """
+        old, new = self.trees
+        if old is None or new is None:
+            return None
+        before, after = with_queries(old, self.removed), with_queries(new, self.added)
+        if before is old and after is new:
+            return None
+        keys = Interner()
+        was, now = form_of(before, keys, self.new_names), form_of(after, keys)
+        return (was, now) if was is not None and now is not None else None
+
+    @cached_property
     def meanings(self) -> tuple[Meaning, Meaning] | None:
         """Both meanings, where they may differ; None where it is proved that they do not.
 
@@ -83,7 +119,9 @@ class Pair:
         """
         if self.same_text or self.forms is None or self.is_proved_same:
             return None
-        was, now = self.forms
+        was, now = self._forms_in_full or self.forms
+        if was.proves_same(now):
+            return None
         return Meaning(was, self.before.dialect), Meaning(now, self.after.dialect)
 
     @cached_property
@@ -103,14 +141,26 @@ class Pair:
 
 
 def pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Pair]:
-    """Models that are on both sides and differ, with models that only got another name."""
-    moved = renamed(inputs)
-    new_names = {plain(old): plain(new) for old, new in moved}
+    """Models that are on both sides and differ, with models that got another name."""
+    same = renamed(inputs)
+    new_names = {plain(old): plain(new) for old, new in same}
+    renames = {name for pair in same for name in pair}
+    removed = _computed_whole(inputs.before, set(gone(inputs)) - renames)
+    added = _computed_whole(inputs.after, set(fresh(inputs)) - renames)
     for name, after in inputs.after.items():
         before = inputs.before.get(name)
         if before is not None and name not in inputs.from_base and _differ(before, after):
-            yield Pair(before, after, _readers(inputs, name), queries, new_names=new_names)
-    for old, new in moved:
+            readers = _readers(inputs, name)
+            yield Pair(
+                before,
+                after,
+                readers,
+                queries,
+                new_names=new_names,
+                removed=removed,
+                added=added,
+            )
+    for old, new in [*same, *replaced(inputs, same)]:
         yield Pair(
             inputs.before[old],
             inputs.after[new],
@@ -119,6 +169,15 @@ def pairs(inputs: RuleInputs, queries: Queries) -> Iterator[Pair]:
             renamed=True,
             new_names=new_names,
         )
+
+
+def _computed_whole(models: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
+    """Models whose rows are those of their query at any time."""
+    return {
+        name: models[name]
+        for name in wanted
+        if models[name].is_sql and (models[name].kind.is_view or models[name].kind.is_full)
+    }
 
 
 def _readers(inputs: RuleInputs, name: str) -> tuple[Any, ...]:
@@ -151,40 +210,106 @@ def fresh(inputs: RuleInputs) -> list[str]:
 
 
 def renamed(inputs: RuleInputs) -> list[tuple[str, str]]:
-    """(old, new) names of models that went to another catalog, schema or name unchanged."""
+    """(old, new) names of models that only got another name: one text, one to one.
+
+    Their queries may read each other by their new names.
+    """
     old_names, new_names = gone(inputs), fresh(inputs)
     if not old_names or not new_names:
         return []
-    found: list[tuple[str, str]] = []
-    by_tail = {plain(name).partition(".")[2]: name for name in new_names}
-    for old in old_names:
-        twin = by_tail.get(plain(old).partition(".")[2])
-        if twin is not None:
-            found.append((old, twin))
-    taken_old = {old for old, _ in found}
-    taken_new = {new for _, new in found}
-    by_text: dict[str, str] = {}
+    found = _of_one_text(inputs, old_names, new_names, {})
+    while True:
+        again = _of_one_text(
+            inputs, old_names, new_names, {plain(old): plain(new) for old, new in found}
+        )
+        if len(again) <= len(found):
+            return found
+        found = again
+
+
+def _of_one_text(
+    inputs: RuleInputs,
+    old_names: Iterable[str],
+    new_names: Iterable[str],
+    known: Mapping[str, str],
+) -> list[tuple[str, str]]:
+    """The pairs of models whose texts are the same once tables are called by their `known` names.
+
+    Of several with one text, those that kept schema and table go together.
+    """
+    waiting: dict[str, list[str]] = {}
     for new in new_names:
-        text = _text(inputs.after[new])
-        if new not in taken_new and text:
-            by_text.setdefault(text, new)
-    for old in old_names:
-        text = _text(inputs.before[old])
-        if old not in taken_old and text in by_text:
-            found.append((old, by_text.pop(text)))
+        if text := _text(inputs.after[new], {}):
+            waiting.setdefault(text, []).append(new)
+    found: list[tuple[str, str]] = []
+    texts = {old: _text(inputs.before[old], known) for old in old_names}
+    for kept in (True, False):
+        for old in list(texts):
+            twins = waiting.get(texts[old], [])
+            twin = next((new for new in twins if not kept or _tail(new) == _tail(old)), None)
+            if twin is not None:
+                twins.remove(twin)
+                found.append((old, twin))
+                del texts[old]
     return found
 
 
-def _text(model: Any) -> str:
-    if model.is_sql and not model.kind.is_external:
-        query = getattr(model, "query_", None)
+def replaced(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """(old, new) names of models of one schema and table in two catalogs, with other texts.
+
+    They are compared, and nothing says that they are the same. With several in one place it is not
+    known which one replaces which.
+    """
+    taken = {name for pair in same for name in pair}
+    tails = [
+        Counter(_tail(name) for name in names if name not in taken)
+        for names in (gone(inputs), fresh(inputs))
+    ]
+    by_tail = {_tail(name): name for name in fresh(inputs) if name not in taken}
+    return [
+        (old, by_tail[tail])
+        for old in gone(inputs)
+        if old not in taken and (tail := _tail(old)) and all(side[tail] == 1 for side in tails)
+    ]
+
+
+def _tail(name: str) -> str:
+    """Schema and table of a name with a catalog; nothing where it has none."""
+    catalog, _, rest = plain(name).partition(".")
+    return rest if catalog and "." in rest else ""
+
+
+def _text(model: Any, known: Mapping[str, str]) -> str:
+    """What a model is but for its name, with tables called by their `known` names."""
+    if model.kind.is_external or model.kind.is_seed:
+        columns = sorted(
+            f"{name} {kind.sql()}" for name, kind in (model.columns_to_types or {}).items()
+        )
+        content = getattr(model, "column_hashes", None) or {}
+        return f"{model.kind.name} {columns} {sorted(content.items())}" if columns else ""
+    if model.is_sql:
+        if getattr(model, "query_", None) is None:
+            return ""
+        query = model.query
+        if known:
+            query = query.copy()
+            for table in query.find_all(exp.Table):
+                if (name := known.get(table_name(table))) is not None:
+                    table.replace(_renamed(table, name))
         # Stored queries are text that may differ in layout from the file's.
-        return str(model.query.sql(dialect=model.dialect, comments=False)) if query else ""
+        return str(query.sql(dialect=model.dialect, comments=False))
     if model.is_python:
         return "\n".join(
             item.payload for item in model.python_env.values() if "def " in item.payload
         )
     return ""
+
+
+def _renamed(table: Any, name: str) -> Any:
+    other = table.copy()
+    for part, value in zip(("catalog", "db", "this"), name.split("."), strict=False):
+        other.set(part, exp.to_identifier(value))
+    return other
 
 
 def touched(inputs: RuleInputs, changed: Iterable[Pair]) -> list[tuple[Any, Any]]:

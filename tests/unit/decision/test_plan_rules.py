@@ -766,6 +766,11 @@ def test_r12__code_on_load_says_it_of_one_file_and_of_two(
             "changes": [changed(), changed("mart.a")],
             "lineage": Lineage(edges=[("stg.orders", "mart.a")]),
         },
+        # The table that it reads was external, and is a model now.
+        {
+            "changes": [changed(change="added"), changed("mart.a")],
+            "lineage": Lineage(edges=[("stg.orders", "mart.a")]),
+        },
     ],
 )
 def test_r12__own_files_seeds_and_followers_are_no_shared_change(parts: dict[str, object]) -> None:

@@ -59,7 +59,7 @@ def test_the_models_own_setting__is_named_before_the_input() -> None:
 
 def test_a_forward_only_plan__alters_tables_of_models_that_are_not() -> None:
     assert found(days(ONE_MORE, ""), days("", "")) == []
-    [(severity, _)] = found(days(ONE_MORE, ""), days("", ""), forward_only=True)
+    [(severity, _)] = found(days(ONE_MORE, ""), days("", ""), forward_only_plan=True)
     assert severity == "blocker"
 
 
@@ -67,7 +67,7 @@ def test_a_forward_only_plan__alters_tables_of_models_that_are_not() -> None:
 def test_a_forward_only_plan__of_what_is_computed_whole__loses_no_history(kind: str) -> None:
     text = "MODEL (name shop.days, kind {kind}); SELECT order_id{column} FROM raw.orders"
     before, after = (text.format(kind=kind, column=column) for column in (", status", ""))
-    assert found(before, after, forward_only=True) == []
+    assert found(before, after, forward_only_plan=True) == []
 
 
 def test_a_history__is_refused_for_any_change__and_loses_nothing_by_it() -> None:

@@ -29,6 +29,12 @@ HISTORY = (
 VALID = "MODEL (name mart.m, kind SCD_TYPE_2_BY_TIME (unique_key customer_id));\n"
 DAY = "CAST(o.order_ts AS DATE) AS day"
 WITHIN = "CAST(o.order_ts AS DATE) BETWEEN @start_ds AND @end_ds"
+CLOSING = (
+    "MODEL (name mart.m, kind SCD_TYPE_2_BY_TIME (unique_key customer_id, updated_at_name "
+    "updated_at, invalidate_hard_deletes true));\n"
+)
+MERGED = "MODEL (name mart.m, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key (order_id, country)));\n"
+MATCHED = "raw.orders AS o LEFT JOIN raw.customers AS c ON c.customer_id = o.customer_id"
 RECURSION = (
     "{0} AS (SELECT o.order_id AS n, 0 AS m FROM raw.orders AS o "
     "UNION ALL SELECT r.n + 1, r.m FROM {0} AS r)"
@@ -328,6 +334,41 @@ CASES = {
         "SELECT o.order_id, o.order_ts FROM raw.orders AS o",
         "order_ts",
     ),
+    "a history of a window": Case(
+        "hard-deletes-partial-source",
+        f"{CLOSING}SELECT c.customer_id, c.updated_at FROM raw.customers AS c "
+        "WHERE c.updated_at > CURRENT_TIMESTAMP() - INTERVAL '7' DAY",
+        f"{CLOSING}SELECT k.customer_id, k.updated_at FROM raw.customers AS k "
+        "WHERE k.updated_at BETWEEN @start_ts AND @end_ts",
+        f"{CLOSING}SELECT c.customer_id, c.updated_at FROM raw.customers AS c "
+        "WHERE c.updated_at > CURRENT_TIMESTAMP() - INTERVAL '7' DAY LIMIT 9",
+        "limit",
+    ),
+    "a NULL in a key": Case(
+        "merge-key-null",
+        f"{MERGED}SELECT o.order_id, c.country FROM {MATCHED}",
+        f"{MERGED}SELECT o.order_id, UPPER(c.country) AS country FROM {MATCHED}",
+        f"{MERGED}SELECT NULLIF(o.order_id, 0) AS order_id, c.country FROM {MATCHED}",
+        "order_id",
+    ),
+    "a list without an order": Case(
+        "unordered-aggregate",
+        f"{FULL}SELECT o.order_id, COLLECT_LIST(o.status) AS l FROM raw.orders AS o GROUP BY 1",
+        f"{FULL}SELECT x.order_id, COLLECT_LIST(x.amount) AS l FROM raw.orders AS x GROUP BY 1",
+        f"{FULL}SELECT o.order_id, COLLECT_LIST(o.status) AS l, FIRST(o.status) AS s "
+        "FROM raw.orders AS o GROUP BY 1",
+        "FIRST in column s",
+    ),
+    "a subquery of many rows": Case(
+        "scalar-subquery-rows",
+        f"{FULL}SELECT o.order_id, (SELECT c.country FROM raw.customers AS c) AS c "
+        "FROM raw.orders AS o",
+        f"{FULL}SELECT o.order_id, (SELECT k.email FROM raw.customers AS k) AS c "
+        "FROM raw.orders AS o",
+        f"{FULL}SELECT o.order_id, (SELECT c.country FROM raw.customers AS c) AS c, "
+        "(SELECT c.country FROM raw.customers AS c) AS d FROM raw.orders AS o",
+        "subquery in column d",
+    ),
 }
 # They are about the model as a whole, so there is nothing to count.
 WHOLE = {
@@ -338,8 +379,8 @@ WHOLE = {
     "no-start",
     "partitions-without-time",
 }
-# Models in Python are made by test_dependencies.py.
-PYTHON = {"python-dependency-missing"}
+# Code in Python is made by test_dependencies.py and test_environment_variables.py.
+PYTHON = {"environment-variable", "python-dependency-missing"}
 
 
 def subjects(before: str, after: str, rule_id: str) -> list[str | None]:

@@ -14,6 +14,7 @@ from tests.unit.rules.world import change, seen
 # These need more than one model's text; their own tests run them.
 ELSEWHERE = {
     "environment-statement",
+    "environment-variable",
     "external-without-audits",
     "huge-full-model",
     "lint-rules-ignored",

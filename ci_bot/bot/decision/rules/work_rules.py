@@ -230,8 +230,10 @@ def shared_code(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[R
         return
     touched = set(bot.changed_files)
     direct = {change.model for change in facts.changes if change.change == "direct"}
-    # A model that is read again because of a changed one above follows that one.
-    following = {below for above, below in facts.lineage.edges if above in direct}
+    # A model that is read again because of a changed one above follows that one; so does one that
+    # reads a table which is a model now.
+    above_them = direct | {change.model for change in facts.changes if change.change == "added"}
+    following = {below for above, below in facts.lineage.edges if above in above_them}
     through = [
         change.model
         for change in facts.changes

@@ -16,6 +16,7 @@ from ci_bot.worker.rules.registry import on_change
 
 DESTRUCTIVE = rule("forward-only-destructive")
 MIXED = rule("forward-only-history-mixed")
+NOT_ADDED = rule("column-not-added")
 
 
 @on_change(DESTRUCTIVE)
@@ -23,7 +24,7 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
     after = pair.after
     allowed = getattr(after.kind, "on_destructive_change", None)
-    in_place = after.forward_only or (inputs.forward_only and allowed is not None)
+    in_place = after.forward_only or (inputs.forward_only_plan and allowed is not None)
     if pair.renamed or not in_place or after.kind.name != pair.before.kind.name:
         return
     if pair.before.data_hash == after.data_hash:
@@ -52,6 +53,19 @@ def destructive(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     lost = [name for name in lost if not _is_stored_alike(name, pair.before, after)]
     if not lost:
         return  # SQLMesh took two names of one type for two types, and it does not refuse that
+    if compared and allowed is not None and allowed.is_ignore:
+        yield Observation(
+            DESTRUCTIVE,
+            f"Forward-only with on_destructive_change ignore: SQLMesh leaves {names(lost)} in the "
+            "production table as they are. A column that the query no longer gives is NULL in "
+            "what is written from now on, and one of another type keeps the old type.",
+            "its owner confirms that the table and the query may differ",
+            severity="high",
+            model=after,
+            subject=tuple(lost),
+            anchors=("on_destructive_change", "forward_only"),
+        )
+        return
     yield Observation(
         DESTRUCTIVE,
         f"Forward-only {_why_it_passes(allowed, compared, by_input)}: {names(lost)} are dropped or "
@@ -85,6 +99,55 @@ def _is_stored_alike(name: str, before: Any, after: Any) -> bool:
         return False
     dialect = after.dialect
     return bool(old.sql(dialect=dialect) == new.sql(dialect=dialect))
+
+
+@on_change(NOT_ADDED)
+def not_added(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """New columns of a table that SQLMesh alters in place, and is not to add columns to."""
+    after = pair.after
+    allowed = getattr(after.kind, "on_additive_change", None)
+    if allowed is None or not allowed.is_ignore or not _is_altered_in_place(pair, inputs):
+        return
+    added = _added(pair.before, after)
+    if added:
+        yield Observation(
+            NOT_ADDED,
+            f"{names(added)} {'is' if len(added) == 1 else 'are'} new in the query, and "
+            "`on_additive_change` ignore keeps SQLMesh from adding columns to the production "
+            "table: they never arrive there, and no run fails.",
+            "`on_additive_change` is allow for this change, or the query leaves the columns out",
+            model=after,
+            subject=tuple(added),
+            anchors=(*added, "on_additive_change"),
+        )
+
+
+def _is_altered_in_place(pair: Pair, inputs: RuleInputs) -> bool:
+    """Whether prod's table stays and is altered: otherwise the change builds one of its own."""
+    before, after = pair.before, pair.after
+    if pair.renamed or before.kind.name != after.kind.name or before.data_hash == after.data_hash:
+        return False
+    mode = getattr(after, "virtual_environment_mode", None)
+    return bool(
+        after.forward_only
+        or (mode is not None and mode.is_dev_only)
+        or after.fqn in inputs.forward_only
+    )
+
+
+def _added(before: Any, after: Any) -> list[str]:
+    """Columns, and fields of them, that are new; by name where the types are not known."""
+    old, new = _as_stored(before).columns_to_types, after.columns_to_types
+    if not old or not new or "*" in old or "*" in new:
+        return []
+    own = validity_columns(after)
+    if any(kind.is_type("UNKNOWN") for kind in (*old.values(), *new.values())):
+        return sorted(set(new) - set(old) - own)
+    try:
+        operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
+    except SQLMeshError:
+        return sorted(set(new) - set(old) - own)
+    return sorted({_column(one) for one in operations if one.is_additive} - own)
 
 
 def validity_columns(model: Any) -> set[str]:
@@ -156,7 +219,7 @@ def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             subject=tuple(other),
             anchors=(*other, "forward_only"),
         )
-    elif added:
+    elif added and not _ignores_new_columns(pair.after):
         yield Observation(
             MIXED,
             f"Forward-only: {names(added)} stays NULL in the rows that are stored already.",
@@ -166,3 +229,8 @@ def mixed(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             subject=tuple(added),
             anchors=tuple(added),
         )
+
+
+def _ignores_new_columns(model: Any) -> bool:
+    allowed = getattr(model.kind, "on_additive_change", None)
+    return allowed is not None and bool(allowed.is_ignore)

@@ -11,6 +11,7 @@ from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.sql.meaning import Meaning
 
 GRAIN = rule("grain-changed")
 DISTINCT = rule("distinct-changed")
@@ -107,11 +108,27 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     told = [f"{n} {kind} gone" for kind, n in lost.items()]
     told += [f"{n} {kind} new" for kind, n in came.items()]
     dedups = came["UNION"] > 0
+    in_parts = _is_full_join_in_parts(old, new)
     yield Observation(
         UNION,
         f"Set operations change: {names(told)}."
-        + (" UNION without ALL drops equal rows of all branches." if dedups else ""),
+        + (" UNION without ALL drops equal rows of all branches." if dedups else "")
+        + (" The same tables were brought together by a full join." if in_parts else ""),
         "the owner confirms which rows come together, and whether equal ones count once",
+        severity="low" if in_parts else None,
         model=pair.after,
         anchors=("UNION", "EXCEPT", "INTERSECT", "FROM"),
+    )
+
+
+def _is_full_join_in_parts(old: Meaning, new: Meaning) -> bool:
+    """Whether UNION ALL stands where full joins stood, over the same tables."""
+    lost, came = old.unions - new.unions, new.unions - old.unions
+    fulls = [sum(join.how == "FULL" for join in side.joins) for side in (old, new)]
+    tables = [{join.target for join in side.joins} | set(+side.reads) for side in (old, new)]
+    return (
+        not lost
+        and set(came) == {"UNION ALL"}
+        and fulls[0] - fulls[1] >= came["UNION ALL"]
+        and tables[0] == tables[1]
     )

@@ -12,6 +12,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.sql.python_code import always_ready
 
 CRON = rule("cron-changed")
 END = rule("model-end-set")
@@ -131,6 +132,33 @@ def signals(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             subject=tuple(other),
             anchors=("signals",),
         )
+    rewritten = {
+        name: _bodies(pair.after).get(name)
+        for name in sorted(set(old) & set(new))
+        if _bodies(pair.before).get(name) != _bodies(pair.after).get(name)
+    }
+    for name, body in rewritten.items():
+        lets_all = always_ready(body)
+        yield Observation(
+            SIGNAL,
+            f"The code of the signal `{name}` changes"
+            + (
+                ": it lets every interval through now, so one whose data are not there yet is "
+                "computed without them, and counts as done."
+                if lets_all
+                else ", and with it what the model waits for."
+            ),
+            "the owner confirms what the model waits for",
+            severity=None if lets_all else "medium",
+            model=pair.after,
+            subject=(f"code of {name}",),
+            anchors=("signals",),
+        )
+
+
+def _bodies(model: Any) -> dict[str, str]:
+    """The code that SQLMesh stored with a model, by the name of each function."""
+    return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
 def _signals(model: Any) -> dict[str, str]:

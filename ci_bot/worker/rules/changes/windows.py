@@ -59,7 +59,7 @@ def filters(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     told += [f"{text}, of other values" for text in gone & fresh]
     yield Observation(
         FILTER,
-        f"Other rows pass than before: {names(told, 4)}.",
+        f"The conditions on rows differ: {names(told, 4)}.",
         "the owner confirms which rows belong to the model",
         model=pair.after,
         anchors=(*(new.show(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ci_bot.worker.rules.files import (
     configuration,
     environment,
+    ignored,
     lfs,
     python,
     python_settings,
@@ -13,6 +14,7 @@ from ci_bot.worker.rules.files import (
     seed_values,
     seeds,
     starters,
+    versions,
 )
 from ci_bot.worker.rules.files.raw import literal_statements, macro_arguments
 from ci_bot.worker.rules.files.unit_tests import comparing
@@ -34,6 +36,7 @@ __all__ = [
     "comparing",
     "configuration",
     "environment",
+    "ignored",
     "lfs",
     "literal_statements",
     "macro_arguments",
@@ -43,4 +46,5 @@ __all__ = [
     "seed_values",
     "seeds",
     "starters",
+    "versions",
 ]

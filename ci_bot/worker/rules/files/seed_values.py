@@ -17,10 +17,12 @@ from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.files.seeds import seeds_changed, table
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import Observation
+from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.registry import on_file_and_models
 
 MISREAD = rule("seed-misread")
+VALUES = rule("seed-values-changed")
 
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}")
 _DAY_OR_MONTH = re.compile(r"^(\d{1,2})[./-](\d{1,2})[./-]\d{2,4}")
@@ -145,3 +147,96 @@ def _some(values: list[str]) -> str:
 
 def _quoted(value: str) -> str:
     return f"`{shortened(hide(value.strip()), LONGEST)}`"
+
+
+@on_file_and_models(VALUES)
+def overwritten(inputs: RuleInputs) -> Iterator[Observation]:
+    """Rows that keep their key and get other values; and rows that are added."""
+    for path, model in seeds_changed(inputs):
+        before, after = (table(inputs, path, model, before=side) for side in (True, False))
+        if model is None or not before or not after:
+            continue
+        key = _key_of(model, before, after)
+        if key is None:
+            continue
+        old, new = _by_key(before, key), _by_key(after, key)
+        changed: dict[str, int] = {}
+        for value in old.keys() & new.keys():
+            for name, cell in new[value].items():
+                if name in old[value] and old[value][name] != cell:
+                    changed[name] = changed.get(name, 0) + 1
+        texts = {name for name in changed if _is_text(name, model, before, after)}
+        # What is no number any more is told by `seed-broken`.
+        broken = {
+            name
+            for name in changed.keys() - texts
+            if _all_numbers(_cells(before).get(name, []))
+            and not _all_numbers(_cells(after).get(name, []))
+        }
+        rows = len(old)
+        for is_text in (False, True):
+            columns = [
+                name for name in changed if (name in texts) is is_text and name not in broken
+            ]
+            if columns:
+                most = max(changed[name] for name in columns)
+                yield Observation(
+                    VALUES,
+                    f"{names(columns)} {'has' if len(columns) == 1 else 'have'} other "
+                    f"{'texts' if is_text else 'values'} in {most} of {rows} rows: "
+                    + (
+                        "what compares with the old texts finds them no more."
+                        if is_text
+                        else "what is computed from them changes for all of the past."
+                    ),
+                    "the old values were wrong at all times, or the new ones stand in rows of "
+                    "their own, with the day from which they hold",
+                    severity="low" if is_text else None,
+                    model=model,
+                    path=path,
+                    line=1,
+                    subject=tuple(sorted(columns)),
+                )
+        added = len(new.keys() - old.keys())
+        if added:
+            yield Observation(
+                VALUES,
+                f"{added} {'row is' if added == 1 else 'rows are'} added.",
+                "nothing to do",
+                severity="info",
+                model=model,
+                path=path,
+                line=1,
+                subject=("added",),
+            )
+
+
+def _key_of(model: Any, *sides: list[list[str]]) -> tuple[str, ...] | None:
+    """What tells the rows of both sides apart: the grain, or else the first column that does."""
+    headers = [[name.strip().lower() for name in side[0]] for side in sides]
+    both = [name for name in headers[0] if all(name in header for header in headers)]
+    grains = [tuple(sorted(grain)) for grain in grain_of(model) if grain]
+    for key in [*grains[:1], *((name,) for name in both[:1])]:
+        if set(key) <= set(both) and all(
+            len(_by_key(side, key)) == len(side) - 1 for side in sides
+        ):
+            return key
+    return None
+
+
+def _by_key(rows: list[list[str]], key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, str]]:
+    header = [name.strip().lower() for name in rows[0]]
+    found = {}
+    for row in rows[1:]:
+        cells = {name: cell.strip() for name, cell in zip(header, row, strict=False)}
+        found[tuple(cells.get(name, "") for name in key)] = cells
+    return found
+
+
+def _is_text(name: str, model: Any, *sides: list[list[str]]) -> bool:
+    declared = getattr(model, "columns_to_types_", None) or {}
+    kind = next((kind for column, kind in declared.items() if column.lower() == name), None)
+    if kind is not None:
+        return kind.this in exp.DataType.TEXT_TYPES
+    cells = [value for side in sides for value in _cells(side).get(name, [])]
+    return not _all_numbers(cells)

@@ -203,7 +203,7 @@ def _plan(parts: list[str], after: Any) -> SettingJudgement:
 
 
 _WEIGHTY = {
-    "ignore_patterns": "files that match are no models any more",
+    "ignore_patterns": "files that match are not loaded",
     "variables": "models that use them are computed again",
     "cicd_bot": "how pull requests are planned, here and by SQLMesh's own bot",
     "snapshot_ttl": "old table versions are kept for another time",
@@ -217,7 +217,9 @@ _WEIGHTY = {
 def _other(head: str) -> SettingJudgement:
     if head in {"time_column_format", "loader"}:
         return OTHER, "high", _WEIGHTY[head], _CONFIRM
-    if head in {"ignore_patterns", "environment_ttl", "snapshot_ttl"}:
+    if head == "ignore_patterns":
+        return OTHER, None, _WEIGHTY[head], "nothing to do"  # what they match: `files-ignored`
+    if head in {"environment_ttl", "snapshot_ttl"}:
         return OTHER, "medium", _WEIGHTY[head], _CONFIRM
     if head in _WEIGHTY:
         return OTHER, None, _WEIGHTY[head], "nothing to do"

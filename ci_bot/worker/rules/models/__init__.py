@@ -13,12 +13,15 @@ from __future__ import annotations
 from ci_bot.worker.rules.models import (  # noqa: F401 - each enters its classes
     clock,
     contract,
+    deletes,
     dependencies,
     joining,
     keys,
     shape,
+    subqueries,
     timing,
     totals,
+    unordered,
     validity,
 )
 from ci_bot.worker.rules.models.base import MODEL_RULES

@@ -130,6 +130,15 @@ class RandomValue(ModelRule):
             )
 
 
+def reads_clock(node: Any) -> bool:
+    """Whether the clock is read anywhere in an expression, as it is written or rendered."""
+    return any(node.find_all(*_CLOCK)) or any(
+        call.name.lower() in _CLOCK_NAMES
+        or (call.name.lower() in _EMPTY_CLOCKS and not call.expressions)
+        for call in node.find_all(exp.Anonymous)
+    )
+
+
 def _only_stamps(query: Query, calls: int, model: Any) -> bool:
     """Whether every call of the clock is a result by itself, and decides nothing.
 

@@ -13,8 +13,11 @@ from ci_bot.worker.rules.models.base import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.audit_columns import AuditFault, list_audit_faults
 from ci_bot.worker.rules.sql.audits import column_names, promises
+from ci_bot.worker.rules.sql.nullability import NEVER, UNKNOWN, null_reason
 
 WIDE_KEY = 5
+# There SQLMesh deletes and inserts, and compares keys as one text that leaves NULL out.
+_WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
 
 
@@ -58,6 +61,36 @@ class UniqueKeyNoAudit(ModelRule):
         """Whether the query has what makes one row of several, on whatever."""
         query = self.query(model)
         return query is None or query.tree.has(exp.Group, exp.RowNumber, exp.Distinct)
+
+
+@on_model
+class MergeKeyNull(ModelRule):
+    """NULL equals nothing, so a row with a NULL in its key is never found again."""
+
+    spec = rule("merge-key-null")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        kind = model.kind
+        merges = kind.is_incremental_by_unique_key and model.dialect not in _WITHOUT_MERGE
+        if not (merges or kind.is_scd_type_2):
+            return
+        # A part that is computed, as COALESCE(x, '') is, was given a value on purpose.
+        bare = [item for item in model.unique_key if isinstance(item, exp.Column | exp.Tuple)]
+        reasons = {
+            column: reason
+            for column in column_names(bare)
+            if (reason := null_reason(model, column, self.project)) not in {NEVER, UNKNOWN}
+        }
+        for column, reason in reasons.items():
+            yield self.observation(
+                model,
+                f"`{column}` is a part of the key and can be NULL: {reason}. NULL equals nothing, "
+                "so such a row is not found again, and each run stores it once more.",
+                "COALESCE gives the part a value, or a NOT_NULL audit without a condition stops "
+                "the run",
+                subject=[column],
+                anchors=(column, "unique_key"),
+            )
 
 
 @on_model

@@ -1,4 +1,4 @@
-"""Slowly changing dimensions, and variables that nobody defines."""
+"""Slowly changing dimensions, and variables that nobody defines or that a machine does."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 from sqlmesh.core import dialect as d
 
 from ci_bot.contracts.rules import rule
+from ci_bot.secrets.names import is_suspect
 from ci_bot.worker.rules.models.base import ModelRule, on_model
 from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.audits import column_names
+from ci_bot.worker.rules.sql.python_code import environment_reads
 from ci_bot.worker.rules.sql.queries import Query, outer
 
 _PYTHON_VAR = re.compile(
@@ -103,6 +105,31 @@ class UndefinedVariable(ModelRule):
                 "the variable is in `variables`, or the call gives a default",
                 subject=gone,
                 anchors=tuple(gone),
+            )
+
+
+@on_model
+class EnvironmentVariable(ModelRule):
+    """What a machine's environment holds is no part of the project, and makes its results."""
+
+    spec = rule("environment-variable")
+
+    def see(self, model: Any) -> Iterator[Observation]:
+        # How to sign in somewhere is what variables of the environment are for.
+        found = [name for name in environment_reads(model) if not is_suspect(name)]
+        if found:
+            yield self.observation(
+                model,
+                lambda variables: (
+                    f"The {'Python model' if model.is_python else 'macros of the model'} "
+                    f"{'reads' if model.is_python else 'read'} {names(variables)} from the "
+                    "environment of whichever machine loads the project: two machines may plan "
+                    "and compute two results, and no plan shows which."
+                ),
+                "the value is a variable of the project (`variables`), or stands in the code",
+                subject=found,
+                severity="medium" if model.is_python else None,
+                anchors=tuple(found),
             )
 
 

@@ -102,7 +102,7 @@ def _source(item: Any, branch: Any) -> str | None:
 
 
 def _hidden(node: Any) -> bool:
-    if isinstance(node, _HIDES):
+    if isinstance(node, _HIDES) or _is_mail_domain(node):
         return True
     if isinstance(node, exp.Anonymous | exp.Func) and node.sql_name().lower() in _HIDING_NAMES:
         return True
@@ -110,6 +110,44 @@ def _hidden(node: Any) -> bool:
         return True
     # Conditions about a value are not the value.
     return isinstance(node, exp.Predicate | exp.Boolean | exp.Not)
+
+
+def _is_mail_domain(node: Any) -> bool:
+    """Whether only what stands behind an @ is left: a provider of mail, and no person."""
+    if isinstance(node, exp.SplitPart):
+        return _is_at(node.args.get("delimiter")) and _number(node.args.get("part_index")) in _LAST
+    if isinstance(node, exp.SubstringIndex):
+        return _is_at(node.args.get("delimiter")) and _number(node.args.get("count")) == -1
+    if isinstance(node, exp.Bracket):
+        split = node.this
+        place = _number(node.expressions[0]) if len(node.expressions) == 1 else None
+        first = node.args.get("offset") or 0
+        return (
+            isinstance(split, exp.Split | exp.RegexpSplit)
+            and _is_at(split.args.get("expression"))
+            and place is not None
+            and (place == -1 or place - first == 1)
+        )
+    if isinstance(node, exp.RegexpExtract):
+        return str(node.expression.name).lstrip("^.*").startswith(("@(", "(?<=@)"))
+    if isinstance(node, exp.Substring):
+        start = node.args.get("start")
+        found = start.this if isinstance(start, exp.Add) else None
+        return isinstance(found, exp.StrPosition) and _is_at(found.args.get("substr"))
+    return False
+
+
+_LAST = frozenset({2, -1})
+
+
+def _is_at(node: Any) -> bool:
+    return isinstance(node, exp.Literal) and node.name == "@"
+
+
+def _number(node: Any) -> int | None:
+    sign = -1 if isinstance(node, exp.Neg) else 1
+    bare = node.this if isinstance(node, exp.Neg) else node
+    return sign * int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
 def _hidden_below(node: Any) -> bool:

@@ -208,6 +208,71 @@ def unused_edges(model: Any) -> list[str]:
     return [edge for edge, names in known.items() if not used & names]
 
 
+def reads_argument(model: Any, name: str) -> bool:
+    """Whether the function of a Python model reads its argument of that name."""
+    stored = model.python_env.get(model.entrypoint)
+    tree = parse(stored.payload) if stored is not None else None
+    if tree is None:
+        return False
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)][:1]
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for function in functions
+        for part in function.body
+        for node in ast.walk(part)
+    )
+
+
+def environment_reads(model: Any) -> list[str]:
+    """Variables of the environment that the code stored with a model reads, by name.
+
+    A name that is not written out counts as `…`.
+    """
+    found = list(trees(model))
+    names = imports(found)
+    read: list[str] = []
+    for tree in found:
+        for full, call in called(tree, names):
+            if full in {"os.getenv", "os.environ.get", "os.environ.pop", "os.environ.setdefault"}:
+                read.append(_text_of(call.args[0] if call.args else None))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                dotted = _dotted(node.value) or ""
+                head, _, rest = dotted.partition(".")
+                if (f"{names.get(head, head)}.{rest}" if rest else names.get(head)) == "os.environ":
+                    read.append(_text_of(node.slice))
+    return list(dict.fromkeys(read))
+
+
+def _text_of(node: ast.AST | None) -> str:
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(node.value) if is_text and isinstance(node, ast.Constant) else "…"
+
+
+def always_ready(source: str | None) -> bool:
+    """Whether a signal lets every interval through: it returns True, or its whole batch."""
+    tree = parse(source) if source is not None else None
+    function = (
+        next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
+        if tree is not None
+        else None
+    )
+    if function is None:
+        return False
+    batch = function.args.args[0].arg if function.args.args else None
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    changed = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return bool(returned) and all(
+        (isinstance(value, ast.Constant) and value.value is True)
+        or (isinstance(value, ast.Name) and value.id == batch and batch not in changed)
+        for value in returned
+    )
+
+
 def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 

@@ -61,6 +61,23 @@ class Query:
         except Exception:  # a macro of the project may raise anything
             return None
 
+    @cached_property
+    def rendered_as_written(self) -> Any:
+        """As `rendered`, with columns as they are written, whether or not schemas are known."""
+        try:
+            return self._render(start=SENTINEL_START, end=SENTINEL_END, needs_optimization=False)
+        except Exception:  # a macro of the project may raise anything
+            return None
+
+    @cached_property
+    def knows_its_tables(self) -> bool:
+        """Whether the columns of every table that it reads are known.
+
+        Otherwise SQLMesh renders columns without their tables, and stars as they stand.
+        """
+        known = {plain(name) for name in _tables_of(self._model.mapping_schema)}
+        return all(plain(name) in known for name in self._model.depends_on - {self._model.fqn})
+
     def _render(self, **when: Any) -> Any:
         query = self._model.render_query(**when)
         return query if query is None else _with_embedded(query, self._embedded, when)
@@ -169,6 +186,23 @@ def _with_embedded(query: Any, embedded: Mapping[str, Any], when: Mapping[str, A
         return _with_embedded(inner, embedded, when).subquery(alias=node.alias or model.view_name)
 
     return query.copy().transform(put_in, copy=False)
+
+
+def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the tables in SQLMesh's mapping of catalogs, schemas, tables and columns."""
+    for name, inner in schema.items():
+        if isinstance(inner, Mapping) and any(isinstance(one, Mapping) for one in inner.values()):
+            yield from (f"{name}.{rest}" for rest in _tables_of(inner))
+        else:
+            yield name
+
+
+def with_queries(query: Any, models: Mapping[str, Any]) -> Any:
+    """The query with those of `models` in the place of their tables; itself where it reads none."""
+    try:
+        return _with_embedded(query, models, {})
+    except Exception:  # a macro of the project may raise anything
+        return query
 
 
 def _is_emptied(query: Any) -> bool:

@@ -216,7 +216,7 @@ class Sealer:
 class KeyNames:
     """How the sources of a block are called in keys."""
 
-    known: dict[int, TermKey]
+    known: dict[Term, TermKey]
 
     def label(self, source: QuerySource) -> object:
         raise NotImplementedError

@@ -158,11 +158,11 @@ def conjuncts(term: Term) -> list[Term]:
 class Naming(Protocol):
     """How columns and nested queries are called in keys.
 
-    `known` keeps the keys of terms, by the identity of the term: a term that is used often is
-    written out once.
+    `known` keeps the keys of terms: a term that is used often is written out once. A term equals
+    itself alone, and is held here, so that no other one gets its identity.
     """
 
-    known: dict[int, TermKey]
+    known: dict[Term, TermKey]
 
     def column(self, column: SourceColumn) -> tuple[object, ...]: ...
 
@@ -180,9 +180,9 @@ class Interner:
 
     def of(self, term: Term, naming: Naming) -> TermKey:
         """The key of a term whose leaves are called as `naming` says."""
-        known = naming.known.get(id(term))
+        known = naming.known.get(term)
         if known is None:
-            known = naming.known[id(term)] = self.key(self._structure(term, naming))
+            known = naming.known[term] = self.key(self._structure(term, naming))
         return known
 
     def _structure(self, term: Term, naming: Naming) -> tuple[object, ...]:

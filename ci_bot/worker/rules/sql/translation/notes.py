@@ -117,7 +117,9 @@ class Notes:
 
     def select(self, select: Any, group: Group | None) -> None:
         """Notes GROUP BY and DISTINCT of a SELECT that is met for the first time."""
-        self.distincts += int(select.args.get("distinct") is not None)
+        self.distincts += int(
+            select.args.get("distinct") is not None and not _shows_its_groups(select)
+        )
         written = select.args.get("group")
         if group is None or written is None:
             return
@@ -126,6 +128,23 @@ class Notes:
         for place, term in enumerate((*group.keys, *group.sets)):
             keys.append((term, nodes[place] if place < len(nodes) else written))
         self.groups.append(keys)
+
+
+def _shows_its_groups(select: Any) -> bool:
+    """Whether every key of a GROUP BY is a result: no two rows are equal, and DISTINCT is idle."""
+    group = select.args.get("group")
+    if group is None or not group.expressions:
+        return False
+    if any(group.args.get(sets) for sets in ("grouping_sets", "rollup", "cube", "all", "totals")):
+        return False
+    results = [item.unalias() for item in select.expressions]
+    names = {item.alias_or_name.lower() for item in select.expressions}
+    return all(
+        key in results
+        or (isinstance(key, exp.Column) and not key.table and key.name.lower() in names)
+        or (isinstance(key, exp.Literal) and not key.is_string)
+        for key in group.expressions
+    )
 
 
 def written_names(query: Any, ctes: Mapping[str, Cte | None]) -> set[str]:
