@@ -98,7 +98,7 @@ def _readable(value: Any) -> Any:
     return readable_path(value) if isinstance(value, str) else value
 
 
-Name = Annotated[str, BeforeValidator(_readable), Field(min_length=1, max_length=1_000)]
+Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 FilePath = Annotated[
     str,
     BeforeValidator(_readable),

@@ -46,8 +46,8 @@ from sqlmesh import signal
 def arrived(batch, source=""):
     return True
 """
-# They speak of Spark, and these models are DuckDB's: tests/integration/test_merging.py and
-# test_settings_on_spark.py have them in reviews of a Spark gateway.
+# They speak of Spark, and these models are DuckDB's: tests/unit/rules/test_merging.py and
+# tests/integration/test_settings_on_spark.py have what they say there.
 OF_SPARK = {"merge-unsupported", "session-setting"}
 PAGES = [
     rule

@@ -199,7 +199,7 @@ class _Names:
 def test_key__of_a_term_that_is_gone_is_no_other_terms_key() -> None:
     keys, called = Interner(), _Names()
     # Each column is gone before the next is made, so the next may get its address.
-    found = [keys.of(SourceColumn(None, f"c{n}"), called) for n in range(500)]  # type: ignore[arg-type]
+    found = [keys.of(SourceColumn(None, f"c{n}"), called) for n in range(500)]
     assert len(set(found)) == len(found)
 
 

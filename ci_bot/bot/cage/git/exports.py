@@ -111,7 +111,7 @@ class Exports:
 
     def _fill_lfs_pointers(self, target: Path) -> None:
         """Puts what Git LFS has fetched in the place of its pointers; git ran no filter here."""
-        store = self._program.lfs_store()
+        store = self._program.lfs_store
         if store is None:
             return
         missing: list[str] = []

@@ -73,6 +73,7 @@ class GitProgram:
         private.mkdir(mode=0o700, exist_ok=True)
         return GitProgram(place, private=private, executable=self._git, deadline=self._deadline)
 
+    @cached_property
     def lfs_store(self) -> Path | None:
         """Where Git LFS keeps the contents that it has fetched; None where there is none."""
         done = self.inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])

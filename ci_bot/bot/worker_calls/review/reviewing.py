@@ -121,7 +121,7 @@ def _make_report(
             load_known=loaded is not None,
             unread_because=None if client.scanned else client.not_scanned_because,
         )
-    missing = _list_missing(client, options.commits)
+    missing = MissingFiles() if changed is None else _list_missing(client, options.commits)
     bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
     weighing = team.weighing(facts, client.git, changed)
     bot = replace(
@@ -156,9 +156,7 @@ def _list_missing(client: WorkerClient, commits: Commits) -> MissingFiles:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
     new = commits.new
     try:
-        if new is None or not client.git.has(new):
-            return MissingFiles()
-        if commits.working is None and client.git.head() != new:
+        if new is None or (commits.working is None and client.git.head() != new):
             return MissingFiles()  # another commit is checked out
         found = client.git.list_missing(new, client.projects)
     except TimedOut:
