@@ -77,11 +77,7 @@ def test_review_of_300_changed_files__starts_a_handful_of_git_processes(
         assert report.failure is None
         counts.append(sum(Path(program).name == "git" for program in programs))
     # The policy, its owners and the configuration of the base are read besides the files, and what
-<<<<<<< HEAD
-    # the checkout lacks is looked for.
-=======
     # the checkout lacks of its commit.
->>>>>>> h6/h6
     assert counts[0] == counts[1] <= 21
 
 
