@@ -10,7 +10,7 @@ from ci_bot.worker.rules.models.base import ProjectView
 from ci_bot.worker.rules.models.keys import MissingKeyColumn
 from ci_bot.worker.rules.sql.audits import promises
 from ci_bot.worker.rules.sql.missing_columns import list_missing_columns
-from tests.unit.rules.world import models
+from tests.unit.rules.world import change, models, seen
 
 OWN = """
 AUDIT (name no_debts); SELECT * FROM @this_model WHERE {column} < 0;
@@ -133,6 +133,8 @@ COLUMNS = {"s.t": frozenset({"a", "b"}), "s.u": frozenset({"a", "c"})}
         ("SELECT FILTER(a, x -> x > b), TRANSFORM(a, (x, i) -> x + i) FROM s.t", set()),
         ("SELECT e FROM s.t LATERAL VIEW EXPLODE(b) v AS e", set()),
         ("SELECT foo FROM s.x", set()),
+        ("SELECT a FROM s.t WHERE NOT b IN (SELECT amount FROM other.ledger)", set()),
+        ("SELECT a FROM s.t WHERE EXISTS (SELECT 1 FROM s.u WHERE c.f.g = 1)", set()),
         ("SELECT foo FROM s.t CROSS JOIN s.x", set()),
         ("SELECT current_date, _metadata.file_path FROM s.t", set()),
         ("SELECT q.* FROM (SELECT t.*, 1 AS rn FROM s.t) q WHERE rn = 1", set()),
@@ -154,3 +156,34 @@ def test_audit__with_the_interval_of_a_model_that_has_none() -> None:
 
     assert "`not_null` is not given `start_ds`" in said(call)
     assert said(call, kind=KINDS[1]) == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "subject", "line"),
+    [
+        ("SELECT *\nFROM @this_model AS t\nWHERE t.totale < 0", "audits own totale", 4),
+        ("SELECT *\nFROM @this_model\nWHERE total < @low", "audits own argument low", 4),
+        (
+            "SELECT m.*\nFROM @this_model AS m\nJOIN raw.customers AS c ON c.id = m.order_id",
+            "audits own raw.customers id",
+            4,
+        ),
+    ],
+)
+def test_own_audit__is_found_in_its_file(query: str, subject: str, line: int) -> None:
+    """A column also behind a table's name; and tables are called as the project calls them."""
+    audit = f"AUDIT (name own);\n{query}"
+    text = (
+        "MODEL (name mart.m, kind FULL, grain order_id{});\n"
+        "SELECT o.order_id, o.amount AS total FROM raw.orders AS o"
+    )
+    inputs = change(
+        {"models/m.sql": text.format("")},
+        {"models/m.sql": text.format(", audits (own)")},
+        audits_after=audit,
+        other_after={"audits/own.sql": audit},
+    )
+
+    (found,) = seen(inputs, "missing-key-column")
+
+    assert (found.path, found.line, found.subject) == ("audits/own.sql", line, subject)

@@ -93,7 +93,9 @@ def models(
 def _audits(text: str) -> Iterable[ModelAudit]:
     expressions = d.parse(textwrap.dedent(text), default_dialect="spark") if text else []
     for start in range(0, len(expressions), 2):
-        audit = load_audit(expressions[start : start + 2], dialect="spark")
+        audit = load_audit(
+            expressions[start : start + 2], path=ROOT / "audits/own.sql", dialect="spark"
+        )
         if isinstance(audit, ModelAudit):
             yield audit
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from sqlglot import exp
@@ -209,24 +210,34 @@ class MissingKeyColumn(ModelRule):
                 )
 
     def _audits(self, model: Any) -> Iterator[Observation]:
-        found: dict[str, list[AuditFault]] = {}
+        called = self.project.called
+        by_audit: dict[str, list[AuditFault]] = {}
         for fault in list_audit_faults(model, self.project.columns_of):
-            found.setdefault(fault.audit.name, []).append(fault)
-        for name, faults in found.items():
+            by_audit.setdefault(fault.audit.name, []).append(fault)
+        for name, faults in by_audit.items():
+            by_subject = {_subject(fault, called): fault for fault in faults}
             yield Observation(
                 self.spec,
-                partial(_cannot_run, self.project.called, {_subject(f): f for f in faults}),
+                partial(_cannot_run, called, by_subject),
                 "the audit reads columns that are there, and is given what it asks for",
                 model=model,
-                anchors=tuple(f.column or name for f in faults),
-                subject=tuple(map(_subject, faults)),
+                anchors=(*chain.from_iterable(map(_words, faults)), name),
+                subject=tuple(by_subject),
                 written_in=faults[0].audit if faults[0].is_own else None,
             )
 
 
-def _subject(fault: AuditFault) -> str:
+def _subject(fault: AuditFault, called: Callable[[str], str]) -> str:
     what = f"argument {fault.argument}" if fault.argument else fault.column
-    return " ".join(filter(None, ("audits", fault.audit.name, fault.table, what)))
+    table = called(fault.table) if fault.table else None
+    return " ".join(filter(None, ("audits", fault.audit.name, table, what)))
+
+
+def _words(fault: AuditFault) -> tuple[str, ...]:
+    """How the text may write what is not there: a column also behind the name of its table."""
+    if fault.column is None:
+        return (f"@{fault.argument}",)
+    return fault.column, f".{fault.column}"
 
 
 def _cannot_run(

@@ -101,6 +101,7 @@ def _missing_in(
     if not sources or expression.args.get("laterals") or expression.args.get("pivots"):
         return
     aliases = {item.alias.lower() for item in expression.expressions if item.alias}
+    inner = {id(column) for query in scope.subquery_scopes for column in query.columns}
     every = [columns for known in (sources, *around) for columns in known.values()]
     for column in scope.columns:
         name, table = column.name.lower(), column.table.lower()
@@ -110,7 +111,7 @@ def _missing_in(
             known = sources[table]
             if known is not None and name not in known:
                 yield name, _table_of(scope, column.table)
-        elif not any(table in known for known in around):
+        elif id(column) not in inner and not any(table in known for known in around):
             # A qualifier that is no table is a column with parts.
             read = column.parts[0].name.lower()
             given = {each for columns in every for each in columns or ()} | aliases | _HIDDEN
