@@ -6,7 +6,6 @@ writes and not Spark.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -22,25 +21,12 @@ from ci_bot.worker.apply.account.recorder import Recorder
 from ci_bot.worker.records.hold import Hold
 from ci_bot.worker.records.ledger_schema import SCHEMA
 from ci_bot.worker.words.names import Names
-from tests.conftest import missing
-from tests.integration.test_postgres_state import connect, own_database
+from tests.integration.test_postgres_state import DUCKDB, connect, own_database, server
 from tests.projects import Shop, duck
 
+__all__ = ["server"]
+
 pytestmark = pytest.mark.postgres
-
-STATE = """\
-    state_connection:
-      type: duckdb
-      database: {state}
-"""
-
-
-@pytest.fixture(scope="module")
-def server() -> str:
-    url = os.environ.get("CI_BOT_TEST_POSTGRES")
-    if not url:
-        missing("CI_BOT_TEST_POSTGRES names no PostgreSQL server")
-    return str(url)
 
 
 @pytest.fixture
@@ -49,10 +35,10 @@ def built(server: str, tmp_path: Path) -> Iterator[tuple[Shop, Callable[[str], l
     with own_database(server, "lost_lease") as (name, config):
         there = config[config.index("    state_connection:\n") :]
         there = there[: there.index(f"database: {name}\n") + len(f"database: {name}\n")]
-        assert STATE in duck.CONFIG
+        assert DUCKDB in duck.CONFIG
         shop = duck.write_duck_shop(tmp_path)
         local = duck.CONFIG.format(warehouse=shop.warehouse, state=shop.state)
-        state = STATE.format(state=shop.state)
+        state = DUCKDB.format(state=shop.state)
         assert state in local
         shop.write("config.yaml", local.replace(state, there))
         duck.run_prod(shop, "2024-01-11")

@@ -137,11 +137,12 @@ def _is_altered_in_place(pair: Pair, inputs: RuleInputs) -> bool:
 
 def _added(before: Any, after: Any) -> list[str]:
     """Columns, and fields of them, that are new; by name where the types are not known."""
-    old, new = _as_stored(before).columns_to_types, after.columns_to_types
-    if not old or not new or "*" in old or "*" in new:
+    known = _known_columns(before, after)
+    if known is None:
         return []
+    old, new = known
     own = validity_columns(after)
-    if any(kind.is_type("UNKNOWN") for kind in (*old.values(), *new.values())):
+    if not _are_typed(old, new):
         return sorted(set(new) - set(old) - own)
     try:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
@@ -162,10 +163,11 @@ def _dropped(before: Any, after: Any) -> tuple[list[str], bool]:
 
     SQLMesh compares only definitions whose types are all known; there its own operations count.
     """
-    old, new = _as_stored(before).columns_to_types, after.columns_to_types
-    if not old or not new or "*" in old or "*" in new:
+    known = _known_columns(before, after)
+    if known is None:
         return [], False
-    if any(kind.is_type("UNKNOWN") for kind in (*old.values(), *new.values())):
+    old, new = known
+    if not _are_typed(old, new):
         return sorted(set(old) - set(new)), False
     try:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
@@ -173,6 +175,18 @@ def _dropped(before: Any, after: Any) -> tuple[list[str], bool]:
         return [], False
     found = [_column(operation) for operation in operations if operation.is_destructive]
     return sorted(set(found)), True
+
+
+def _known_columns(before: Any, after: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Columns and types, of the old model as its state has it; None where a side hides them."""
+    old, new = _as_stored(before).columns_to_types, after.columns_to_types
+    if not old or not new or "*" in old or "*" in new:
+        return None
+    return old, new
+
+
+def _are_typed(*sides: dict[str, Any]) -> bool:
+    return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
 
 
 def _as_stored(model: Any) -> Any:
