@@ -104,8 +104,12 @@ def test_life__review_apply_review_cleanup_twice(shop: Shop, worker: Client) -> 
     assert (first.environment_holds_plan, second.environment_holds_plan) == (False, True)
     assert not second.work
     context = make_context(phase="planned", environment="pr_1")
-    assert "/sqlmesh apply" in render_review(first, context).text
-    assert "/sqlmesh apply" not in render_review(second, context).text
+    # A unit test of the shop knows nothing of the new column, and a No-Go asks for no apply.
+    passing = {"decision": "go", "risks": [], "findings": []}
+    texts = [
+        render_review(report.model_copy(update=passing), context).text for report in (first, second)
+    ]
+    assert ["/sqlmesh apply" in text for text in texts] == [True, False]
 
     again = worker.apply(
         "pr_1", plan_id=first.plan_id, window=first.identity and first.identity.window

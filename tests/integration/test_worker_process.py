@@ -334,7 +334,10 @@ def test_environment__another_user_without_groups_and_rights(container: Cage) ->
 def test_overlay__goes_first_and_our_package_last(cage: Cage) -> None:
     overlay = cage.workspace.overlay
     (overlay / "json").mkdir()
-    cage.launch = replace(cage.launch, overlay=overlay)
+    # The checkout itself may be on the interpreter's own path, where the package is installed so.
+    probes, *rest = cage.launch.search_path
+    search_path = (probes, str(cage.workspace.overlay.parent / "of_ours"), *rest)
+    cage.launch = replace(cage.launch, overlay=overlay, search_path=search_path)
     cage.with_probe("{}")
     cage.run("environment")
     path = cage.found()["path"]

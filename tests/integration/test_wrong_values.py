@@ -290,5 +290,5 @@ def test_file_name__that_is_no_utf8__is_a_finding_and_no_crash(duck: Shop) -> No
     (duck.project / "models" / name).write_text("MODEL (name shop.cafe); SELEC 1")
     ran = ci_bot(*REVIEW, directory=duck.project)
     assert ran.code == 1, ran.err
-    assert "caf?.sql" in ran.out
+    assert "models/caf\ufffd.sql:1" in ran.out
     assert "Traceback" not in ran.err
