@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ci_bot.contracts.documents.plan import Severity
+from ci_bot.contracts.files import is_read
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import Observation
@@ -129,6 +130,8 @@ def _difference(
 
 
 def _says_versions(path: str) -> bool:
+    if not is_read(path):
+        return False
     pure = PurePosixPath(path)
     name = pure.name.lower()
     return (
