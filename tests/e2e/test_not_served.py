@@ -24,7 +24,11 @@ NOT_SERVED = {
     "push": ("push", {"ref": "refs/heads/main"}, "`push` asks for nothing"),
     "issues": ("issues", {"action": "opened"}, "`issues` asks for nothing"),
     "labeled": ("pull_request", events.pull_request("labeled"), "`pull_request` labeled"),
-    "edited": ("pull_request", events.pull_request("edited"), "`pull_request` edited"),
+    "edited": (
+        "pull_request",
+        events.pull_request("edited"),
+        "its base branch was not, so the plan",
+    ),
     "draft": (
         "pull_request",
         events.pull_request("converted_to_draft"),

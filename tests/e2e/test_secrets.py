@@ -237,22 +237,19 @@ def test_bad_input__repeats_no_secret(scripted_github: ScriptedServer, tmp_path:
 
 
 def test_crash__shows_no_secret(tmp_path: Path) -> None:
-    """The runner's file is a directory: nothing that a bot could foresee. The path is repeated."""
+    """An activity reads a directory as a file, which no command foresees. The path is repeated."""
     target = tmp_path / VARIABLES["SPARK_LAKE_KEY"]
     target.mkdir()
-    event = tmp_path / "event.json"
-    event.write_text(json.dumps(events.pull_request("opened")), "utf-8")
+    activity = "lambda machine: len(open(sys.argv[1]).read())"
     done = subprocess.run(
-        [sys.executable, "-m", "ci_bot", "run"],
+        [
+            *(sys.executable, "-c"),
+            f"import sys; from ci_bot.bot.guard import guarded; guarded({activity})",
+            str(target),
+        ],
         env={
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(Path(__file__).parents[2]),
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_EVENT_NAME": "pull_request",
-            "GITHUB_EVENT_PATH": str(tmp_path / "absent"),
-            "GITHUB_OUTPUT": str(target),
-            "GITHUB_REPOSITORY": "acme/warehouse",
-            "GITHUB_WORKSPACE": str(tmp_path),
             **VARIABLES,
         },
         cwd=tmp_path,
