@@ -241,7 +241,7 @@ def test_command__plan_of_a_fork_starts_nothing(team: Team) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["looks good", "> /sqlmesh apply 0123456789ab", " /sqlmesh plan", "Please /sqlmesh plan"],
+    ["looks good", "> /sqlmesh apply 0123456789ab", "    /sqlmesh plan", "Please /sqlmesh plan"],
 )
 def test_comment__that_is_no_command_asks_github_nothing(team: Team, text: str) -> None:
     ran, comment = team.say(text)

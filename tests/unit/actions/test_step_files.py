@@ -6,6 +6,7 @@ import json
 import resource
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -132,27 +133,33 @@ def test_summary__larger_than_the_runner_takes(tmp_path: Path) -> None:
     assert file.stat().st_size == SUMMARY_LIMIT - 1
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file whose limit is reached after 100 bytes more, as a disk that is almost full."""
-    file = tmp_path / "file"
-    file.write_text("first<<A\n1\nA\n")
+@contextmanager
+def limit_file_size(size: int) -> Iterator[None]:
+    """No file of this process grows beyond `size` bytes, as on a disk that is full.
+
+    That holds for the test runner's own log, too: nothing but the code under test may run in here.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     held = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 100, before[1]))
-    yield file
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, held)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, held)
 
 
-def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(small_disk: Path) -> None:
+def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("first<<A\n1\nA\n")
     told: list[str] = []
-    outputs = Outputs(small_disk, delimiter=lambda: DELIMITER, warn=told.append)
-    outputs.set("decision", "go")
-    there = small_disk.read_text()
-    outputs.set("result", "x" * 500)
-    outputs.set("report-path", "y" * 500)
-    assert small_disk.read_text() == there
+    outputs = Outputs(file, delimiter=lambda: DELIMITER, warn=told.append)
+    with limit_file_size(file.stat().st_size + 100):
+        outputs.set("decision", "go")
+        there = file.read_text()
+        outputs.set("result", "x" * 500)
+        outputs.set("report-path", "y" * 500)
+    assert file.read_text() == there
     assert read_file_command(there) == [("first", "1"), ("decision", "go")]
     (warning,) = told
     assert warning.startswith("The outputs of this step, which later steps read, could not be")
