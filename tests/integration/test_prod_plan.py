@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from sqlmesh.core.console import NoopConsole, set_console
@@ -264,3 +264,34 @@ def test_command__prints_the_plan_and_exits_3_for_another(team: Repository) -> N
     wrong = ran("--expect", "main")
     assert wrong.returncode == 2
     assert "hexadecimal" in wrong.stderr
+
+
+@pytest.mark.parametrize("form", ["terminal", "json"])
+def test_prod_plan__of_a_state_without_prod_says_so(
+    tmp_path: Path, form: Literal["terminal", "json"]
+) -> None:
+    repository = write_repository(tmp_path / "repository")
+    out, log = io.StringIO(), io.StringIO()
+    machine = replace(of_this_process(), directory=repository.root, out=out, log=log)
+
+    code = prod_plan_locally(
+        machine,
+        projects=("project",),
+        gateway=None,
+        expect=None,
+        reviewed=None,
+        forward_only=None,
+        allow_destructive=(),
+        python_path=(),
+        worker_env="",
+        timeout_minutes=5,
+        form=form,
+    )
+
+    assert code == 0
+    told = " ".join((out if form == "terminal" else log).getvalue().split())
+    assert "No prod was found in the state (DuckDB, file " in told
+    assert "every model counts as new" in told
+    assert "nothing changes" not in told
+    if form == "json":
+        assert ProdPlan.model_validate_json(out.getvalue()).changes > 0

@@ -77,12 +77,15 @@ def prod_plan_locally(
         )
         report = reviewing.review(client, options, planned_at=machine.timestamp())
     plan = plan_of(report)
+    absence = _absence_of_prod(report)
     if form == "json":
+        if absence is not None:
+            print(absence, file=machine.log, flush=True)
         print(plan.to_json(indent=2), file=machine.out, flush=True)
     else:
         screen = screen_of(machine)
         page = Page(width=screen.width, color=screen.colour)
-        _fill(page, plan, report)
+        _fill(page, plan, report, absence)
         print(page.text(), file=machine.out, end="", flush=True)
     if expect is not None:
         check_expected(plan, expect)
@@ -171,14 +174,35 @@ def _failed(message: str, hint: str | None) -> BotError:
     )
 
 
-def _fill(page: Page, plan: ProdPlan, report: Report) -> None:
-    if plan.plan_id is None:
-        page.title("Prod's plan: nothing changes", None)
-        return
-    page.title(
-        f"Prod's plan {short(plan.plan_id)} · {words.count(plan.changes, 'model')} would change",
-        None,
+def _absence_of_prod(report: Report) -> str | None:
+    """That the state holds no prod of the project, and what a deployment then does."""
+    missing = report.prod_not_found
+    if missing is None:
+        return None
+    return (
+        f"{missing.sentence()} So every model counts as new, and a deployment builds all of them. "
+        "If prod has been built, check the gateway's `state_connection` and its `state_schema`, "
+        "their variables, and what this account may read."
     )
+
+
+def _fill(page: Page, plan: ProdPlan, report: Report, absence: str | None) -> None:
+    if plan.plan_id is None and absence is not None:
+        page.title("Prod's plan: there is no prod, and no model to deploy", None)
+    elif plan.plan_id is None:
+        page.title("Prod's plan: nothing changes", None)
+    else:
+        page.title(
+            f"Prod's plan {short(plan.plan_id)} · {words.count(plan.changes, 'model')} would "
+            "change",
+            None,
+        )
+    if absence is not None:
+        page.gap()
+        page.paragraph(absence)
+        page.gap()
+    if plan.plan_id is None:
+        return
     for change in report.changes:
         category = (
             f", {words.CATEGORIES.get(change.category, change.category)}" if change.category else ""
