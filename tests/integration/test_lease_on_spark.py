@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from ci_bot.contracts.messages import Owner
 from ci_bot.worker.records.ledger_schema import SCHEMA
 from tests.conftest import PROD_UNTIL, REPOSITORY, missing, run_python
 from tests.integration.test_apply_and_cleanup import sql
+from tests.integration.test_cancel import family
 from tests.integration.test_postgres_state import connect, own_database, state_rows
 from tests.lease_process import leases
 from tests.projects import Shop, write_shop
@@ -44,6 +46,11 @@ CROSS JOIN (SELECT EXPLODE(SEQUENCE(1, 1000000)) AS a) AS x
 CROSS JOIN (SELECT EXPLODE(SEQUENCE(1, 1000000)) AS b) AS y
 WHERE SHA2(CAST(x.a * y.b AS STRING), 512) = 'never'
 """
+FROZEN = (
+    "SUM(o.amount) AS BIGINT) AS revenue,\n  CAST(COUNT(*) AS BIGINT) AS orders_when_frozen"
+)
+# Half a minute of work for one task.
+SLOW = ENDLESS.replace("shop.endless", "shop.slow").replace("1000000", "6000")
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +78,13 @@ def team_shop(
 class Run:
     """`ci-bot` in a process of its own, as on two machines: each watches over its own children."""
 
-    def __init__(self, shop: Shop, command: str) -> None:
+    def __init__(self, shop: Shop, command: str, *options: str) -> None:
         self.lines: list[str] = []
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "ci_bot", command, "--format", "json"),
                 *("--project", str(shop.project), "--environment", "pr_5"),
+                *options,
             ],
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
@@ -103,6 +111,10 @@ class Run:
     @property
     def running(self) -> bool:
         return self._process.poll() is None
+
+    def list_processes(self) -> list[int]:
+        """The bot, its worker and their JVM."""
+        return [self._process.pid, *(pid for pid, _ in family(self._process.pid))]
 
     def end(self) -> tuple[int, dict[str, Any]]:
         """Its exit code and its document."""
@@ -184,3 +196,54 @@ def test_apply_in_flight__a_second_is_refused_and_a_cleanup_stops_it(
     assert leases_of(server, database) == []
     schemas = [row[0] for row in sql(shop, "SHOW NAMESPACES")[0]]
     assert "shop__pr_5" not in schemas
+
+
+def tables_of(shop: Shop) -> set[str]:
+    (rows,) = sql(shop, "SHOW TABLES IN sqlmesh__shop")
+    return {row[1] for row in rows}
+
+
+def test_apply_frozen_past_its_lease__leaves_nothing_that_the_next_cleanup_does_not_take(
+    team_shop: tuple[Shop, str, str],
+) -> None:
+    """A laptop that sleeps, a machine that is moved: a cleanup elsewhere comes in between."""
+    shop, server, database = team_shop
+    (shop.project / "models/endless.sql").unlink(missing_ok=True)
+    shop.write("models/slow.sql", SLOW)
+    shop.edit("models/revenue.sql", "SUM(o.amount) AS BIGINT) AS revenue", FROZEN)
+    prod = tables_of(shop)
+    before = state_rows(server, database)
+    apply = Run(shop, "apply")
+    frozen: list[int] = []
+    try:
+        apply.until("shop.top_customers in")
+        time.sleep(3)
+        frozen = apply.list_processes()
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        assert len(frozen) >= 3
+        cleanup = Run(shop, "cleanup", "--unmerged", "--reclaim", "always")
+        done, removed = cleanup.end()
+        assert (done, removed["result"]) == (0, "removed"), removed
+        assert tables_of(shop) == prod
+        cleaned = state_rows(server, database)
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+        frozen = []
+        code, ended = apply.end()
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+        apply.stop()
+
+    assert (code, ended["reason_code"]) == (4, "lease_lost")
+    after = state_rows(server, database)
+    for name in ("_snapshots", "_intervals", "_environments"):
+        assert after[f"sqlmesh.{name}"] == cleaned[f"sqlmesh.{name}"], name
+    assert after["sqlmesh._environments"] == before["sqlmesh._environments"]
+    assert leases_of(server, database) == []
+
+    code, last = Run(shop, "cleanup", "--unmerged", "--reclaim", "always").end()
+
+    assert (code, last["leftovers"]) == (0, []), last
+    assert tables_of(shop) == prod
