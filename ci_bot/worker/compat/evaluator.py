@@ -113,6 +113,8 @@ def _name_failing_audits(evaluator: SnapshotEvaluator) -> None:
         except Exception as error:
             audit = kwargs["audit"] if "audit" in kwargs else args[0]
             path = None if audit.name in BUILT_IN_AUDITS else audit._path
+            if path == Path():  # of an audit that comes from the state
+                path = None
             setattr(error, _FAILED_AUDIT, FailedAudit(audit.name, path))
             raise
 

@@ -53,6 +53,8 @@ def rule_inputs(
     return RuleInputs(
         before=before,
         after=after,
+        standalone_before=_standalone_before(planned, context.standalone_audits),
+        standalone_after=dict(context.standalone_audits),
         repository=repository,
         projects=tuple(file_name(Path(path), repository) for path in request.projects),
         added=_named(kinds, "added"),
@@ -105,6 +107,7 @@ def refused_inputs(
     return replace(
         inputs,
         before=_models_in_prod(opened),
+        standalone_before={},
         judged=None,
         from_base=frozenset(
             name for name in inputs.after if drift.is_from_base(name, "direct", None)
@@ -151,6 +154,16 @@ def _models_before(
     stored = opened.context.state_reader.get_snapshots(diff.removed_snapshots.values())
     found |= {snapshot.name: snapshot.node for snapshot in stored.values() if snapshot.is_model}
     return found
+
+
+def _standalone_before(planned: Planned | None, after: Mapping[str, Any]) -> dict[str, Any]:
+    if planned is None:
+        return dict(after)
+    diff = planned.plan.context_diff
+    added = {s_id.name for s_id in diff.added}
+    found = {name: audit for name, audit in after.items() if name not in added}
+    changed = diff.modified_snapshots.items()
+    return found | {name: old.node for name, (_, old) in changed if old.is_audit}
 
 
 def _removed(planned: Planned | None) -> list[str]:

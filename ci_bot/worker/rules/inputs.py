@@ -30,6 +30,7 @@ class RuleInputs:
     the plan; where there is no plan they are empty and the rules compare the models themselves.
 
     Attributes:
+        standalone_before, standalone_after: audits that no model has attached, by name, likewise.
         repository: root of the checkout that `after` was loaded from.
         projects: project directories, relative to the repository.
         forward_only: changed models whose table in prod this plan alters in place.
@@ -53,6 +54,8 @@ class RuleInputs:
 
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+    standalone_before: Mapping[str, Any] = field(default_factory=dict)
+    standalone_after: Mapping[str, Any] = field(default_factory=dict)
     repository: Path = Path("/")
     projects: tuple[str, ...] = (".",)
     loaded: bool = True
@@ -96,9 +99,10 @@ class RuleInputs:
         return self._recalled[0]
 
     def path_of(self, model: Any) -> str | None:
-        """The file of a model, relative to the repository."""
+        """The file of a model or an audit, relative to the repository."""
         path = getattr(model, "_path", None)
-        if path is None:
+        # What comes from the state has no file: a model has no path then, an audit an empty one.
+        if path is None or Path(path) == Path():
             return None
         path = Path(path)
         if path.is_relative_to(self.repository):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 import sqlglot
+from sqlmesh.core.audit import load_audit
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
+from sqlmesh.core.dialect import parse
 
+from ci_bot.contracts.documents.plan import Finding
 from ci_bot.worker.rules.models.base import ProjectView
 from ci_bot.worker.rules.models.keys import MissingKeyColumn
 from ci_bot.worker.rules.sql.audits import promises
 from ci_bot.worker.rules.sql.missing_columns import list_missing_columns
-from tests.unit.rules.world import change, models, seen
+from tests.unit.rules.world import ROOT, change, models, seen
 
 OWN = """
 AUDIT (name no_debts); SELECT * FROM @this_model WHERE {column} < 0;
@@ -187,3 +194,98 @@ def test_own_audit__is_found_in_its_file(query: str, subject: str, line: int) ->
     (found,) = seen(inputs, "missing-key-column")
 
     assert (found.path, found.line, found.subject) == ("audits/own.sql", line, subject)
+
+
+STANDALONE = "AUDIT (name {name}{more}, standalone true);\n{query}\n"
+READ = "MODEL (name mart.m, kind FULL);\nSELECT o.customer_id{more} FROM raw.orders AS o"
+
+
+def standalone(query: str, more: str = "", *, file: str = "audits/alone.sql") -> dict[str, Any]:
+    expressions = parse(STANDALONE.format(name="alone", more=more, query=query), "spark")
+    audit = load_audit(
+        expressions,
+        path=ROOT / file if file else Path(),
+        dialect="spark",
+        default_catalog="spark_catalog",
+    )
+    return {audit.name: audit}
+
+
+def of_standalone(
+    after: dict[str, Any],
+    before: dict[str, Any] | None = None,
+    *,
+    column_goes: bool = False,
+    files: tuple[str, ...] = ("audits/alone.sql",),
+) -> list[Finding]:
+    old = {"models/m.sql": READ.format(more=", o.amount AS total")}
+    new = {"models/m.sql": READ.format(more="")} if column_goes else old
+    text = {audit._path.name: audit.query_.sql for audit in after.values()}
+    written: dict[str, str | bytes] = {f"audits/{name}": text[name] for name in text if name}
+    inputs = change(
+        old, new, other_after=written, direct=frozenset(CHANGED) if column_goes else frozenset()
+    )
+    inputs = replace(
+        inputs, standalone_after=after, standalone_before=before or {}, changed_files=files
+    )
+    return seen(inputs, "missing-key-column")
+
+
+CHANGED = ('"spark_catalog"."mart"."m"',)
+READS_TOTAL = "SELECT m.customer_id FROM mart.m AS m WHERE m.total < 0"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM mart.m AS m WHERE m.totale < 0", "`totale`, which `mart.m` does not have"),
+        ("SELECT * FROM mart.m WHERE totale < 0", "`totale`"),
+        (
+            "SELECT * FROM mart.m AS m JOIN raw.orders AS o ON o.customer_id = m.customer_id "
+            "WHERE totale < 0",
+            "`totale`, which no model that it reads has",
+        ),
+        (
+            "SELECT * FROM mart.m WHERE NOT EXISTS (SELECT 1 FROM raw.orders AS o WHERE o.x = 1)",
+            "`x`, which `raw.orders` does not have",
+        ),
+    ],
+)
+def test_standalone_audit__that_cannot_run(query: str, expected: str) -> None:
+    (found,) = of_standalone(standalone(query))
+    assert found.severity == "blocker"
+    assert expected in found.evidence.replace("spark_catalog.", "")
+    assert "The standalone audit `alone`" in found.evidence
+    assert (found.path, found.line is not None) == ("audits/alone.sql", True)
+
+
+@pytest.mark.parametrize(
+    ("query", "more"),
+    [
+        (READS_TOTAL, ""),
+        ("SELECT * FROM mart.m AS m WHERE m.total > @least", ", defaults (least = 0)"),
+        ("SELECT * FROM mart.m AS m WHERE m.nothing > 0", ", skip true"),
+        ("SELECT * FROM elsewhere.t AS t WHERE t.nothing > 0", ""),
+        ("SELECT n FROM (SELECT COUNT(*) AS n FROM mart.m) AS c WHERE n = 0", ""),
+    ],
+)
+def test_standalone_audit__that_runs(query: str, more: str) -> None:
+    assert of_standalone(standalone(query, more)) == []
+
+
+def test_standalone_audit__whose_column_goes_away() -> None:
+    audit = standalone(READS_TOTAL)
+    (found,) = of_standalone(audit, audit, column_goes=True, files=("models/m.sql",))
+    assert "reads `total`" in found.evidence
+
+
+def test_standalone_audit__that_prod_has_like_this_is_no_fault_of_the_change() -> None:
+    audit = standalone("SELECT * FROM mart.m AS m WHERE m.totale < 0")
+    assert of_standalone(audit, audit) == []
+    assert of_standalone(audit, files=("README.md",)) == []
+
+
+def test_standalone_audit__of_the_state_has_no_file() -> None:
+    audit = standalone(READS_TOTAL, file="")
+    (found,) = of_standalone(audit, audit, column_goes=True, files=("models/m.sql",))
+    assert (found.path, found.line) == (None, None)

@@ -10,9 +10,15 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.contracts.rules import rule
-from ci_bot.worker.rules.models.base import ModelRule, is_table, on_model
-from ci_bot.worker.rules.observation import Observation, names
-from ci_bot.worker.rules.sql.audit_columns import AuditFault, list_audit_faults
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.base import ModelRule, ProjectView, is_table, on_model
+from ci_bot.worker.rules.observation import Observation, names, new_since
+from ci_bot.worker.rules.registry import on_project
+from ci_bot.worker.rules.sql.audit_columns import (
+    AuditFault,
+    list_audit_faults,
+    list_standalone_audit_faults,
+)
 from ci_bot.worker.rules.sql.audits import column_names, promises
 from ci_bot.worker.rules.sql.nullability import NEVER, UNKNOWN, null_reason
 
@@ -243,25 +249,69 @@ def _words(fault: AuditFault) -> tuple[str, ...]:
 def _cannot_run(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
-    """The sentence on one audit."""
+    """The sentence on one audit of a model."""
     named = [faults[subject] for subject in subjects]
+    lacks = _what_is_missing(called, named, "which the query does not return")
+    return f"The audit `{named[0].audit.name}` {lacks}: it fails each time that the model is built."
+
+
+def _standalone_cannot_run(
+    called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
+) -> str:
+    """The sentence on one audit that no model has attached."""
+    named = [faults[subject] for subject in subjects]
+    lacks = _what_is_missing(called, named, "which no model that it reads has")
+    return f"The standalone audit `{named[0].audit.name}` {lacks}: it fails each time that it runs."
+
+
+def _what_is_missing(
+    called: Callable[[str], str], faults: Sequence[AuditFault], of_no_table: str
+) -> str:
     read = {
-        fault.table: names(f.column for f in named if f.column and f.table == fault.table)
-        for fault in named
+        fault.table: names(f.column for f in faults if f.column and f.table == fault.table)
+        for fault in faults
         if fault.column
     }
     told = [
-        f"reads {columns}, which "
-        + ("the query does not return" if table is None else f"`{called(table)}` does not have")
+        f"reads {columns}, "
+        + (of_no_table if table is None else f"which `{called(table)}` does not have")
         for table, columns in read.items()
     ]
-    missing = [fault.argument for fault in named if fault.argument]
+    missing = [fault.argument for fault in faults if fault.argument]
     if missing:
         told.append(f"is not given {names(missing)}")
-    return (
-        f"The audit `{named[0].audit.name}` {', and '.join(told)}: it fails each time that the "
-        "model is built."
-    )
+    return ", and ".join(told)
+
+
+@on_project(MissingKeyColumn.spec)
+def check_standalone_audits(inputs: RuleInputs) -> Iterator[Observation]:
+    """Audits that no model has attached, where the change is in them or in what they read."""
+    changed = (inputs.added | inputs.direct | inputs.indirect | inputs.metadata) - inputs.from_base
+    files = inputs.changed_files
+    now = ProjectView(inputs.after, names=inputs.names)
+    then = ProjectView(inputs.before, names=inputs.names)
+    for name, audit in inputs.standalone_after.items():
+        faults = list_standalone_audit_faults(audit, now.columns_of)
+        if not faults or not (
+            files is None or inputs.path_of(audit) in files or audit.depends_on & changed
+        ):
+            continue
+        before = inputs.standalone_before.get(name)
+        old = list_standalone_audit_faults(before, then.columns_of) if before is not None else []
+        yield from new_since(_of_standalone(old, then), _of_standalone(faults, now))
+
+
+def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterator[Observation]:
+    by_subject = {_subject(fault, project.called): fault for fault in faults}
+    if by_subject:
+        yield Observation(
+            MissingKeyColumn.spec,
+            partial(_standalone_cannot_run, project.called, by_subject),
+            "the audit reads columns that are there, and is given what it asks for",
+            anchors=(*chain.from_iterable(map(_words, faults)), faults[0].audit.name),
+            subject=tuple(by_subject),
+            written_in=faults[0].audit,
+        )
 
 
 def _not_returned(where: str, subjects: Sequence[str]) -> str:

@@ -63,6 +63,24 @@ def list_audit_faults(model: Any, columns_of: ColumnsOf) -> Iterator[AuditFault]
         yield from dict.fromkeys(faults)
 
 
+def list_standalone_audit_faults(audit: Any, columns_of: ColumnsOf) -> list[AuditFault]:
+    """What an audit that no model has attached needs in vain."""
+    if audit.skip:
+        return []
+    try:
+        with quiet("sqlmesh.core.renderer"):
+            missing = list(list_missing_columns(audit.render_audit_query(), columns_of))
+    except Exception as error:  # the project's own macros run in here
+        return _of_undefined(audit, error)
+    return [AuditFault(audit, column=column, table=table) for column, table in missing]
+
+
+def _of_undefined(audit: Any, error: Exception) -> list[AuditFault]:
+    """Anything else may be there when the audit runs: what a macro asks of the engine, say."""
+    undefined = _UNDEFINED.search(str(error))
+    return [AuditFault(audit, argument=undefined.group(1))] if undefined else []
+
+
 def _of_built_in(
     audit: Any, given: Mapping[str, Any], own: frozenset[str]
 ) -> list[AuditFault] | None:
@@ -108,9 +126,7 @@ def _of_rendered(
             query = model.render_audit_query(audit, **given, runtime_stage=RuntimeStage.AUDITING)
         missing = list(list_missing_columns(query, columns_of))
     except Exception as error:  # the project's own macros run in here
-        undefined = _UNDEFINED.search(str(error))
-        # Anything else may be there when the audit runs: what a macro asks of the engine, say.
-        return [AuditFault(audit, argument=undefined.group(1))] if undefined else []
+        return _of_undefined(audit, error)
     mine = plain(model.fqn)
     return [
         AuditFault(audit, column=column, table=None if table in (None, mine) else table)
