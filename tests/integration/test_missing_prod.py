@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import duckdb
 import pytest
 from sqlmesh.core.context import Context
 
+from ci_bot.bot.comment.first_screen.stands_for_prod import baseline_notice
 from ci_bot.contracts.documents.report import Report
+from tests.integration.test_postgres_state import connect, own_database, server
 from tests.projects.history import Repository
 from tests.worker import Client
+
+__all__ = ["server"]
 
 COUNTS = "MODEL (name shop.counts, kind FULL);\n\nSELECT COUNT(DISTINCT id) AS n FROM shop.ids\n"
 IDS = "MODEL (name shop.ids, kind FULL);\n\nSELECT 1 AS id\n"
@@ -211,3 +219,103 @@ def test_prod_of_another_project__says_nothing_of_this_one(
     if report.prod_not_found is not None:
         assert report.baseline == "base-branch"
         assert "models of other projects only ('beta')" in report.prod_not_found.why
+
+
+# What an account of PostgreSQL has of the schema that holds the state, and what a review says then.
+RIGHTS = {
+    "nothing": (),
+    "the schema, and none of its tables": ("GRANT USAGE ON SCHEMA sqlmesh TO {account}",),
+    "one table": (
+        "GRANT USAGE ON SCHEMA sqlmesh TO {account}",
+        "GRANT SELECT ON sqlmesh._versions TO {account}",
+    ),
+}
+
+
+@pytest.fixture
+def postgres_state(server: str, tmp_path: Path) -> Iterator[tuple[Repository, str, str]]:
+    """A project whose prod is in a state on PostgreSQL; the name of an account without rights."""
+    parts = urlsplit(server)
+    account = f"reader_without_rights_{os.getpid()}"
+    with own_database(server, "no_rights") as (database, _):
+        with closing(connect(server, database)) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE ROLE {account} LOGIN PASSWORD 'pw'")
+        repository = Repository(tmp_path / "checkout")
+        try:
+            repository.commit(
+                {
+                    "config.yaml": f"""\
+gateways:
+  main:
+    connection: {{type: duckdb, database: '{tmp_path / "warehouse.duckdb"}'}}
+    state_connection:
+      type: postgres
+      host: {parts.hostname}
+      port: {parts.port}
+      user: "{{{{ env_var('STATE_USER', '{parts.username}') }}}}"
+      password: "{{{{ env_var('STATE_PASSWORD', '{parts.password}') }}}}"
+      database: {database}
+  other:
+    connection: {{type: duckdb, database: '{tmp_path / "warehouse.duckdb"}'}}
+    state_connection: {{type: duckdb, database: '{tmp_path / "other.duckdb"}'}}
+default_gateway: main
+model_defaults: {{dialect: duckdb, start: 2024-01-01}}
+""",
+                    "models/ids.sql": IDS,
+                    "models/counts.sql": COUNTS,
+                }
+            )
+            plan(repository.root, "prod")
+            yield repository, database, account
+        finally:
+            with closing(connect(server, database)) as connection, connection.cursor() as cursor:
+                cursor.execute(f"DROP OWNED BY {account}")
+                cursor.execute(f"DROP ROLE {account}")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("head", [COUNTED_OTHERWISE, REMOVED], ids=["changed", "removed"])
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
+    postgres_state: tuple[Repository, str, str],
+    server: str,
+    monkeypatch: pytest.MonkeyPatch,
+    rights: str,
+    head: dict[str, str | None],
+) -> None:
+    repository, database, account = postgres_state
+    with closing(connect(server, database)) as connection, connection.cursor() as cursor:
+        for statement in RIGHTS[rights]:
+            cursor.execute(statement.format(account=account))
+    commits = repository.pull_request({}, head)
+
+    monkeypatch.setenv("STATE_USER", account)
+    monkeypatch.setenv("STATE_PASSWORD", "pw")
+    client = Client(repository.root, worker_env="STATE_USER STATE_PASSWORD")
+
+    report = client.review("pr_7", commits=commits)
+
+    assert (report.baseline, report.decision) == ("base-branch", "review")
+    notice = baseline_notice(report)
+    assert notice is not None
+    expected = "permission denied for table" if rights == "one table" else "no table of SQLMesh"
+    assert expected in notice.text()
+    assert account not in notice.text()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("head", [COUNTED_OTHERWISE, REMOVED], ids=["changed", "removed"])
+def test_gateway__with_another_and_empty_state_is_never_go(
+    postgres_state: tuple[Repository, str, str], tmp_path: Path, head: dict[str, str | None]
+) -> None:
+    repository, _, _ = postgres_state
+    commits = repository.pull_request({}, head)
+    named = Client(repository.root, gateway="other")
+
+    report = named.review("pr_7", commits=commits)
+
+    assert (report.baseline, report.decision) == ("base-branch", "review")
+    notice = baseline_notice(report)
+    assert notice is not None
+    assert str(tmp_path / "other.duckdb") in notice.text()
+    assert "no table of SQLMesh is there" in notice.text()

@@ -44,6 +44,7 @@ from ci_bot.worker.words.state_failures import unusable_state
 
 # libpq reads this variable, so that every PostgreSQL connection of a review refuses to write.
 PG_READ_ONLY = "-c default_transaction_read_only=on"
+_READ_BY_PLANS = ("_environments", "_snapshots", "_intervals")
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,24 @@ def open_state(
         raise other_version(
             versions.sqlmesh_version, facts.schema_version, installed=sqlmesh.__version__
         ) from error
+    try:
+        _try_to_read(state, context)
+    except Exception as error:
+        raise unusable_state(error, engine, place.projects, os.environ) from error
     return state, facts
+
+
+def _try_to_read(state: StateSync, context: Context) -> None:
+    """Raises where the account may see the state's version and not what a plan reads of it.
+
+    One query, so that it costs one round trip.
+    """
+    schema = context.config.get_state_schema(context.gateway) or c.SQLMESH
+    first, *others = (exp.table_(name, db=schema) for name in _READ_BY_PLANS)
+    query = exp.select("1").from_(first).where(exp.false())
+    for table in others:
+        query = query.join(table, join_type="cross")
+    compat.state_adapter_of(state).fetchone(query)
 
 
 def _connected(context: Context) -> StateSync:
