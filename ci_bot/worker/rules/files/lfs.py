@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.project.lfs_pointers import (
     FIX,
+    list_files_below,
     list_loaded,
     list_named_in_code,
     list_pointers,
-    list_pointers_below,
     list_seed_files,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -29,9 +30,13 @@ def pointers(inputs: RuleInputs) -> Iterator[Observation]:
     what SQLMesh loads by its kind.
     """
     directories = [inputs.repository / project for project in inputs.projects]
-    below = list_pointers_below(directories)
+    files = list_files_below(directories)
     seeds = list_seed_files(inputs.after.values())
-    read = list_pointers([*inputs.opened, *seeds])
+    given = {*(Path(os.path.normpath(path)) for path in inputs.opened), *seeds}
+    # Each file is looked at once: most of what a load opens lies below the project.
+    found = list_pointers(files | given)
+    below = [path for path in found if path in files]
+    read = [path for path in found if path in given]
     if not inputs.loaded:
         read = sorted({*read, *list_loaded(below)})
     if read:
