@@ -46,9 +46,7 @@ CROSS JOIN (SELECT EXPLODE(SEQUENCE(1, 1000000)) AS a) AS x
 CROSS JOIN (SELECT EXPLODE(SEQUENCE(1, 1000000)) AS b) AS y
 WHERE SHA2(CAST(x.a * y.b AS STRING), 512) = 'never'
 """
-FROZEN = (
-    "SUM(o.amount) AS BIGINT) AS revenue,\n  CAST(COUNT(*) AS BIGINT) AS orders_when_frozen"
-)
+FROZEN = "SUM(o.amount) AS BIGINT) AS revenue,\n  CAST(COUNT(*) AS BIGINT) AS orders_when_frozen"
 # Half a minute of work for one task.
 SLOW = ENDLESS.replace("shop.endless", "shop.slow").replace("1000000", "6000")
 
