@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
 
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.changes.windows import shown
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.shape import list_moved_names
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.meaning import Meaning
+from ci_bot.worker.rules.sql.positions import (
+    describe_moved,
+    item_text,
+    list_clauses,
+    list_keys,
+)
 
 GRAIN = rule("grain-changed")
 DISTINCT = rule("distinct-changed")
 UNION = rule("union-changed")
+UNION_ORDER = rule("union-column-order")
 
 
 @on_change(GRAIN)
@@ -41,6 +52,9 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
         elif bool(old.groups) != bool(new.groups):
             told = "Rows are grouped now." if new.groups else "Rows are no longer grouped."
+    moved = _list_moved_groups(pair)
+    if moved:
+        told = f"{told} {'; '.join(moved)}.".lstrip()
     declared_old, declared_new = set(grain_of(pair.before)), set(grain_of(pair.after))
     if told:
         yield Observation(
@@ -61,6 +75,18 @@ def grain(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             model=pair.after,
             anchors=("grain", "grains", "name"),
         )
+
+
+def _list_moved_groups(pair: Pair) -> list[str]:
+    """Positions in GROUP BY that mean another column, so that the groups are others."""
+    if pair.query_before is None or pair.query_after is None or pair.same_text:
+        return []
+    found: list[str] = []
+    for old, new in list_clauses(pair.query_before, pair.query_after, "group"):
+        before, after = list_keys(old, "group"), list_keys(new, "group")
+        if not all(any(was.means(now) for now in after) for was in before):
+            found += describe_moved(before, after, "GROUP BY")
+    return found
 
 
 @on_change(DISTINCT)
@@ -119,6 +145,67 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         model=pair.after,
         anchors=("UNION", "EXCEPT", "INTERSECT", "FROM"),
     )
+
+
+@on_change(UNION_ORDER)
+def branches(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """Branches of a union that were in line: one gets a column at another place than the other.
+
+    In a model that reads whole tables, a table does it whose columns are others now.
+    """
+    query = pair.query_after
+    by_name = query.tree.all(exp.SetOperation) if query is not None else ()
+    if not pair.same_text and not any(map(list_moved_names, by_name)):
+        yield from _moved_in_branches(pair.after, *pair.trees)
+    if list(pair.before.columns_to_types or ()) == list(pair.after.columns_to_types or ()):
+        return
+    for reader in pair.readers:
+        before = inputs.before.get(reader.fqn)
+        if before is None or before.data_hash != reader.data_hash:
+            continue  # it has a pair of its own
+        old, new = pair.queries.of(before), pair.queries.of(reader)
+        if old is not None and new is not None:
+            yield from _moved_in_branches(reader, old.rendered, new.rendered)
+
+
+def _moved_in_branches(model: Any, *trees: Any) -> Iterator[Observation]:
+    old, new = map(_list_branches, trees)
+    moved: set[str] = set()
+    for before, after in zip(old, new, strict=True) if len(old) == len(new) else ():
+        was, now = dict(before), dict(after)
+        partners, kept = ({part: name for name, part in side} for side in (before, after))
+        if len(was) != len(before) or len(partners) != len(before) or len(kept) != len(after):
+            continue  # a name or an expression that stands twice has no one partner
+        moved |= {
+            name
+            for name in was.keys() & now.keys()
+            if was[name] != now[name] and kept.get(was[name], name) != name
+        }
+    if moved:
+        yield Observation(
+            UNION_ORDER,
+            f"A union goes by position, and its branches are no longer in line: {names(moved)} "
+            f"{'takes its' if len(moved) == 1 else 'take their'} values from another column of "
+            "the other branch.",
+            "all branches list their columns in the same order",
+            model=model,
+            subject=(", ".join(sorted(moved)),),
+            anchors=("UNION", "EXCEPT", "INTERSECT"),
+        )
+
+
+def _list_branches(tree: Any) -> list[list[tuple[str, str]]]:
+    """For each set operation the result columns, each with what the other branch gives for it."""
+    if not isinstance(tree, exp.Query):
+        return []
+    return [
+        [
+            (first.alias_or_name.lower(), item_text(second))
+            for first, second in zip(union.left.selects, union.right.selects, strict=False)
+        ]
+        for union in tree.find_all(exp.SetOperation)
+        if not union.args.get("by_name")
+    ]
 
 
 def _is_full_join_in_parts(old: Meaning, new: Meaning) -> bool:

@@ -19,6 +19,7 @@ from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.algebra.terms import TermKey
 from ci_bot.worker.rules.sql.meaning import Meaning
+from ci_bot.worker.rules.sql.positions import Key, describe_moved, list_clauses, list_keys
 from ci_bot.worker.rules.sql.queries import Query, plain, table_name
 
 FILTER = rule("filter-changed")
@@ -88,6 +89,37 @@ def moved(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
                 subject=("around a window function",),
                 anchors=(new.show(key)[:60], "WHERE", "OVER"),
             )
+
+
+@on_change(FILTER)
+def limited(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """LIMIT keeps the first rows of an order; of another order these are other rows."""
+    if pair.query_before is None or pair.query_after is None or pair.same_text:
+        return
+    if not pair.query_after.rendered_tree.has(exp.Limit, exp.Fetch):
+        return
+    for old, new in list_clauses(pair.query_before, pair.query_after, "order"):
+        if old.args.get("limit") is None or new.args.get("limit") is None:
+            continue
+        before, after = list_keys(old, "order"), list_keys(new, "order")
+        same = [was.means(now) for was, now in zip(before, after, strict=False)]
+        if all(same) and len(before) <= len(after):
+            continue
+        told = describe_moved(before, after, "ORDER BY") or [
+            f"the order is {_in_order(after)}, no longer {_in_order(before)}"
+        ]
+        yield Observation(
+            FILTER,
+            f"LIMIT keeps other rows: {'; '.join(told)}.",
+            "the owner confirms which rows belong to the model, and ORDER BY names its columns",
+            model=pair.after,
+            subject=("rows that LIMIT keeps",),
+            anchors=("ORDER BY", "LIMIT"),
+        )
+
+
+def _in_order(keys: list[Key]) -> str:
+    return ", ".join(f"`{hide(key.name)}{key.direction}`" for key in keys) or "any"
 
 
 @on_change(TIES)

@@ -245,9 +245,8 @@ class UnionColumnOrder(ModelRule):
         for union in query.tree.all(exp.SetOperation):
             if union.args.get("by_name"):
                 continue
-            left, right = _named(union.left), _named(union.right)
-            if left != right and sorted(left) == sorted(right) and len(set(left)) == len(left):
-                moved = [a for a, b in zip(left, right, strict=True) if a != b]
+            moved = list_moved_names(union)
+            if moved:
                 yield self.observation(
                     model,
                     f"The branches of a UNION order their columns differently ({names(moved)}): "
@@ -256,6 +255,14 @@ class UnionColumnOrder(ModelRule):
                     subject=[", ".join(sorted(moved))],
                     anchors=("UNION", "EXCEPT", "INTERSECT"),
                 )
+
+
+def list_moved_names(union: Any) -> list[str]:
+    """The columns that both branches name, each at another place."""
+    left, right = _named(union.left), _named(union.right)
+    if sorted(left) != sorted(right) or len(set(left)) != len(left):
+        return []
+    return [a for a, b in zip(left, right, strict=True) if a != b]
 
 
 def _named(side: Any) -> list[str]:
