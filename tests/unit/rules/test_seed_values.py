@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlmesh.core.model import SeedModel
 
-from tests.unit.rules.world import change, seen
+from ci_bot.contracts.documents.plan import Finding
+from tests.unit.rules.world import change, models, seen
 
 SEED = """MODEL (
   name ref.skus,
@@ -86,3 +89,122 @@ def test_file__that_pandas_refuses_is_another_rules_matter(told: Callable[..., l
 
 def test_file__that_is_new_is_read_as_well(told: Callable[..., list[str]]) -> None:
     assert len(told(HEADER + "a,NA,2024-01-31,1\n", before=None)) == 1
+
+
+UNTYPED = "MODEL (name ref.skus, kind SEED (path '../seeds/skus.csv'){more});"
+READER = (
+    "MODEL (name mart.r, kind FULL);\nSELECT {0} FROM ref.skus AS s JOIN raw.orders AS o ON {1}"
+)
+SUMS = READER.format("s.amount * 2 AS twice", "s.code = o.status")
+NUMBERS = "code,amount\nA1,1\nA2,2\n"
+
+
+@pytest.fixture
+def untyped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
+    """The findings on a seed that declares no columns, before as a state gives it back."""
+    monkeypatch.setattr("tests.unit.rules.world.ROOT", tmp_path)
+    for folder in ("models", "seeds"):
+        (tmp_path / folder).mkdir()
+
+    def look(
+        before: str, after: str, reader: str = SUMS, more: str = "", rule: str = "column-retyped"
+    ) -> list[Finding]:
+        files = {"models/skus.sql": UNTYPED.format(more=more), "models/r.sql": reader}
+        (tmp_path / "seeds" / "skus.csv").write_text(before, encoding="utf-8")
+        stored = {
+            name: model.to_dehydrated() if isinstance(model, SeedModel) else model
+            for name, model in models(files).items()
+        }
+        (tmp_path / "seeds" / "skus.csv").write_text(after, encoding="utf-8")
+        inputs = change(
+            files,
+            files,
+            other_before={"seeds/skus.csv": before},
+            other_after={"seeds/skus.csv": after},
+        )
+        found = seen(replace(inputs, before=stored), rule)
+        return [item for item in found if item.model == "ref.skus"]
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "named"),
+    [
+        (NUMBERS, "A3,n.a.\n", "`n.a.`"),
+        (NUMBERS, "A3,1.200\nA4,about 5\n", "`about 5`"),
+        ("code,amount\nA1,true\nA2,false\n", "A3,unknown\n", "`unknown`"),
+        ("code,amount\nA1,true\nA2,false\n", "A3,\n", "an empty one"),
+        ("code,amount\nA1,1.5\nA2,2\n", "A3,2 kg\n", "`2 kg`"),
+    ],
+)
+def test_untyped__a_value_of_another_kind_retypes_the_column(
+    untyped: Callable[..., list[Finding]], before: str, added: str, named: str
+) -> None:
+    (found,) = untyped(before, before + added)
+    assert found.severity == "high"
+    assert "declares no `columns`" in found.evidence
+    assert named in found.evidence
+    assert found.clears_when is not None
+    assert "declares its `columns`" in found.clears_when
+
+
+@pytest.mark.parametrize("added", ["A3,\n", "A3,2.5\n"])
+@pytest.mark.parametrize(
+    ("reader", "more", "severity"),
+    [
+        (SUMS, "", "medium"),
+        (READER.format("s.code", "s.amount = o.order_id"), "", "high"),
+        (READER.format("CAST(s.amount AS STRING) AS label", "s.code = o.status"), "", "high"),
+        (READER.format("CONCAT('#', s.amount) AS label", "s.code = o.status"), "", "high"),
+        (SUMS, ", grain amount", "high"),
+    ],
+)
+def test_untyped__fractions_concern_who_joins_on_them_or_writes_them_as_text(
+    untyped: Callable[..., list[Finding]], added: str, reader: str, more: str, severity: str
+) -> None:
+    (found,) = untyped(NUMBERS, NUMBERS + added, reader, more)
+    assert found.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("before", "added"),
+    [
+        (NUMBERS, "A3,3\n"),
+        ("code,amount\nA1,1.5\nA2,2\n", "A3,\n"),
+        ("code,amount\nA1,a\nA2,b\n", "A3,3\n"),
+        # pandas takes dates for text.
+        ("code,amount\nA1,2024-01-01\n", "A3,unknown\n"),
+    ],
+)
+def test_untyped__another_value_of_the_kind(
+    untyped: Callable[..., list[Finding]], before: str, added: str
+) -> None:
+    assert untyped(before, before + added) == []
+
+
+def test_untyped__with_declared_columns_keeps_its_types(
+    untyped: Callable[..., list[Finding]],
+) -> None:
+    more = ", columns (code STRING, amount INT)"
+    assert untyped(NUMBERS, NUMBERS + "A3,\n", more=more) == []
+
+
+def test_untyped__codes_are_read_as_numbers(untyped: Callable[..., list[Finding]]) -> None:
+    (found,) = untyped("code,amount\n71,1\n", "code,amount\n71,1\n0072,2\n", rule="seed-misread")
+    assert "`0072` as numbers" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("before", "added"),
+    [
+        ("code,amount\n0071,1\n", "0072,2\n"),  # read like this before
+        ("code,amount\n71,1\n", "0.5,2\n"),
+        ("code,amount\n0071,1\nA1,1\n", "0072,2\n"),  # text
+        ("code,amount\n71,1\n", "0,2\n"),
+    ],
+)
+def test_untyped__what_is_no_code_or_no_news(
+    untyped: Callable[..., list[Finding]], before: str, added: str
+) -> None:
+    assert untyped(before, before + added, rule="seed-misread") == []

@@ -7,7 +7,7 @@ afterwards: what pandas has taken for a number, a missing value or a date by the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -27,6 +27,10 @@ VALUES = rule("seed-values-changed")
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}")
 _DAY_OR_MONTH = re.compile(r"^(\d{1,2})[./-](\d{1,2})[./-]\d{2,4}")
 MONTHS = 12
+_WHOLE_NUMBER = re.compile(r"^[+-]?\d+$")
+_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
+_LEADING_ZERO = re.compile(r"^0\d+$")
 _EXAMPLES = 3
 LONGEST = 40
 
@@ -38,17 +42,17 @@ def misread(inputs: RuleInputs) -> Iterator[Observation]:
         declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
         after = table(inputs, path, model, before=False)
         content = inputs.files_after(path)
-        if not declared or not after or content is None:
+        if model is None or not after or content is None:
             continue
         known = _cells(table(inputs, path, model, before=True))
         read = _read(content, model)
         for name, values in _cells(after).items():
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
-            if kind is None:
-                continue
             new = set(values) - set(known.get(name, ()))
             told = (
-                _texts(values, read.get(name), known.get(name))
+                ("" if declared else _inferred(values, read.get(name), known.get(name)))
+                if kind is None
+                else _texts(values, read.get(name), known.get(name))
                 if kind.this in exp.DataType.TEXT_TYPES
                 else _dates(new)
                 if kind.this in exp.DataType.TEMPORAL_TYPES
@@ -65,6 +69,28 @@ def misread(inputs: RuleInputs) -> Iterator[Observation]:
                     line=1,
                     subject=(name,),
                 )
+
+
+def describe_inferred_types(model: Any, columns: Iterable[str], inputs: RuleInputs) -> str:
+    """Why columns of a seed have other types although nobody declares any: their values do it."""
+    if not model.kind.is_seed or getattr(model, "columns_to_types_", None):
+        return ""
+    told = " The model declares no `columns`, so SQLMesh takes the types from the values"
+    path = next((path for path, reader in seeds_changed(inputs) if reader is model), None)
+    if path is None:
+        return f"{told}."
+    before, after = (_cells(table(inputs, path, model, before=side)) for side in (True, False))
+    # What all old values were, and a new one is not.
+    for name in columns:
+        was = [value for value in before.get(name, ()) if value.strip()]
+        for shape in (_WHOLE_NUMBER, _NUMBER, _TRUTH):
+            if was and all(shape.match(value.strip()) for value in was):
+                others = {v.strip() for v in after.get(name, ()) if not shape.match(v.strip())}
+                if others:
+                    which = "an empty one" if others == {""} else _some(sorted(others - {""}))
+                    return f"{told}, and all of them change with {which}."
+                break
+    return f"{told}."
 
 
 def _cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
@@ -110,6 +136,21 @@ def _texts(written: list[str], read: list[str | None] | None, known: list[str] |
         texts = [f"{_quoted(was)} as {_quoted(now)}" for was, now in other[:_EXAMPLES]]
         return f"reads {', '.join(texts)}: all of its values look like numbers now."
     return ""
+
+
+def _inferred(written: list[str], read: list[str | None] | None, known: list[str] | None) -> str:
+    """The same where the model declares no types, so that values which look like numbers are some.
+
+    Codes begin with a zero, as no number is written that is meant as one.
+    """
+    if not _all_numbers([value or "" for value in read or ()]):
+        return _texts(written, read, known)
+    if known is not None and any(_LEADING_ZERO.match(value.strip()) for value in known):
+        return ""  # they were read like this before, or the type of the column is told to change
+    codes = sorted({value for value in written if _LEADING_ZERO.match(value.strip())})
+    if not codes:
+        return ""
+    return f"reads {_some(codes)} as numbers, without the zeros in front: no type is declared."
 
 
 def _all_numbers(values: list[str]) -> bool:
