@@ -164,9 +164,11 @@ def _review(folder: Path) -> dict[str, Any]:
         )
 
     files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
+    on_load = code_that_runs_on_load(files, loaded, ["."], mentioned)
     bot = BotFacts(
         changed_files=tuple(changed),
-        code_on_load=tuple(code_that_runs_on_load(files, loaded, ["."], mentioned)),
+        code_on_load=tuple(on_load),
+        removed_code=tuple(name for name in on_load if not (head / name).exists()),
     )
     judgement = judge(facts, bot=bot)
     return {

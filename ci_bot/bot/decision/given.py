@@ -34,6 +34,7 @@ class BotFacts:
         pull_request: this is about a pull request, whose changed files should be known.
         conflict: GitHub could not merge the PR with its base.
         code_on_load: changed files whose code runs while the project is loaded.
+        removed_code: those of them that the head no longer has.
         load_known: whether it is known which files the load opened; else `code_on_load` holds every
             changed file of code.
         unread_because: why the rules on changed files have not run; None where they have.
@@ -49,6 +50,7 @@ class BotFacts:
     pull_request: bool = False
     conflict: bool = False
     code_on_load: tuple[str, ...] = ()
+    removed_code: tuple[str, ...] = ()
     load_known: bool = True
     unread_because: str | None = None
     missing_files: tuple[str, ...] = ()

@@ -757,6 +757,26 @@ def test_r12__code_on_load_says_it_of_one_file_and_of_two(
 
 
 @pytest.mark.parametrize(
+    ("files", "removed", "told"),
+    [
+        (("a.py",), ("a.py",), "`a.py` is removed: code that uses it"),
+        (("a.py", "b.py"), ("a.py", "b.py"), "`a.py`, `b.py` are removed: code that uses them"),
+        (("a.py", "b.py"), ("a.py",), "falsify it. `a.py` is removed"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_r12__code_that_is_removed_does_not_run(
+    files: tuple[str, ...], removed: tuple[str, ...], told: str, known: bool
+) -> None:
+    bot = BotFacts(changed_files=files, code_on_load=files, removed_code=removed, load_known=known)
+
+    evidence = only(judged(bot), "R12-code-on-load").evidence
+    assert told.replace("falsify it. ", "" if not known else "falsify it. ") in evidence
+    assert "`a.py` runs" not in evidence
+    assert ("`b.py`" in evidence) is ("b.py" in files)
+
+
+@pytest.mark.parametrize(
     "parts",
     [
         {"changes": [changed()]},

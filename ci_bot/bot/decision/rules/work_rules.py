@@ -260,15 +260,29 @@ def code_on_load(facts: ReviewFacts, limits: Limits, bot: BotFacts) -> Iterator[
     """R12: the code that computed this report is part of the change."""
     if not bot.code_on_load:
         return
-    files, one = listed(bot.code_on_load), len(bot.code_on_load) == 1
+    removed = [path for path in bot.code_on_load if path in bot.removed_code]
+    there = [path for path in bot.code_on_load if path not in bot.removed_code]
+    told: list[str] = []
+    if there and bot.load_known:
+        told.append(
+            f"{listed(there)} {'runs' if len(there) == 1 else 'run'} while this report is "
+            "computed, so this pull request could falsify it."
+        )
+    elif there:
+        told.append(
+            "This pull request could falsify this report: it is not known which files were opened "
+            f"while the project was loaded, and {listed(there)} {_are(there)} code."
+        )
+    if removed:
+        one = len(removed) == 1
+        told.append(
+            f"{listed(removed)} {'is' if one else 'are'} removed: code that uses "
+            f"{'it' if one else 'them'} while this report is computed may do something else now."
+        )
     yield risk(
         CODE_ON_LOAD,
-        f"{files} {'runs' if one else 'run'} while this report is computed, so this pull request "
-        "could falsify it."
-        if bot.load_known
-        else "This pull request could falsify this report: it is not known which files were opened "
-        f"while the project was loaded, and {files} {'is' if one else 'are'} code.",
-        f"a person has read {'this file' if one else 'these files'}",
+        " ".join(told),
+        f"a person has read {'this file' if len(bot.code_on_load) == 1 else 'these files'}",
         path=bot.code_on_load[0],
     )
 

@@ -118,6 +118,9 @@ def _make_report(
         bot = replace(
             bot,
             code_on_load=tuple(on_load),
+            removed_code=tuple(
+                file.path for file in changed.files if file.after is None and file.path in on_load
+            ),
             load_known=loaded is not None,
             unread_because=None if client.scanned else client.not_scanned_because,
         )
