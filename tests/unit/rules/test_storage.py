@@ -125,3 +125,47 @@ def test_layout__of_a_forward_only_table__keeps_the_old_files() -> None:
 def test_merges(before: str, after: str, says: str | None) -> None:
     found = told("merge-logic-changed", before, after)
     assert_says(found, says)
+
+
+@pytest.mark.parametrize(
+    ("properties", "statement"),
+    [
+        ("physical_properties ('write.data.path' = 's3://lake/m')", ""),
+        ("physical_properties (location = 's3://lake/m')", ""),
+        ("table_format \"iceberg LOCATION 's3://lake/m'\"", ""),
+        ("owner shop", "ALTER TABLE @this_model SET LOCATION 's3://lake/m';\n"),
+        (
+            "owner shop",
+            "ALTER TABLE @this_model SET TBLPROPERTIES ('write.folder-storage.path' = 'x');\n",
+        ),
+    ],
+)
+def test_place__that_is_fixed_is_one_for_all_versions(properties: str, statement: str) -> None:
+    head = "MODEL (name mart.m, kind FULL{0});\n"
+    query = "SELECT o.order_id FROM raw.orders AS o"
+    inputs = change(
+        {"models/m.sql": head.format("") + query},
+        {"models/m.sql": head.format(f", {properties}") + statement + query},
+    )
+    found = seen(inputs, "destructive-statement")
+    assert found
+    assert found[0].severity == "blocker"
+    assert "all versions of the model, those of prod and of every environment" in found[0].evidence
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "physical_properties ('write.format.default' = 'orc')",
+        "physical_properties ('write.distribution-mode' = 'hash')",
+        "table_format iceberg, storage_format orc",
+    ],
+)
+def test_place__is_none_of_what_a_property_says_otherwise(properties: str) -> None:
+    head = "MODEL (name mart.m, kind FULL{0});\n"
+    query = "SELECT o.order_id FROM raw.orders AS o"
+    inputs = change(
+        {"models/m.sql": head.format("") + query},
+        {"models/m.sql": head.format(f", {properties}") + query},
+    )
+    assert seen(inputs, "destructive-statement") == []

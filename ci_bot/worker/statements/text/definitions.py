@@ -7,7 +7,7 @@ from typing import Any
 
 from ci_bot.worker.statements import names
 from ci_bot.worker.statements.effects import Action, Effect, ObjectName, unknown
-from ci_bot.worker.statements.properties import odd_clause, odd_key
+from ci_bot.worker.statements.properties import SHARED_PLACE, odd_clause, odd_key
 from ci_bot.worker.statements.text.lexical import SPARK
 
 _SCHEMAS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
@@ -26,7 +26,7 @@ def of_create(tree: Any, dialect: str) -> Iterator[Effect]:
         return
     odd = odd_clause(tree)
     if odd is not None:
-        yield unknown(f"CREATE {kind}", f"{odd} leads elsewhere or is not on the list")
+        yield unknown(f"CREATE {kind}", odd)
     elif kind in ("TABLE", "VIEW") and _temporary(tree):
         yield _temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
@@ -120,10 +120,11 @@ def _properties(action: Any, kind: str, target: ObjectName | None) -> Effect:
         if one.key == "property"
     ]
     if others or not keys or any(item.key != "properties" for item in lists):
-        return unknown(kind, f"SET {', '.join(sorted(others)).upper() or 'something'}")
+        what = f"SET {', '.join(sorted(others)).upper() or 'something'}"
+        return unknown(kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what)
     odd = next((why for key in keys if (why := odd_key(key))), None)
     if odd is not None:
-        return unknown(kind, f"{odd} leads elsewhere")
+        return unknown(kind, odd)
     return Effect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 
