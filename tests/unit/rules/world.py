@@ -55,6 +55,7 @@ def models(
     audits: str = "",
     defaults: Mapping[str, Any] | None = None,
     stored: bool = False,
+    macros: Any = None,
 ) -> dict[str, Any]:
     """Models by fully qualified name, with the schemas of their parents worked out.
 
@@ -62,6 +63,7 @@ def models(
         files: path to the text of a model.
         audits: AUDIT definitions that all models may use.
         stored: as they come back from a state: written to JSON and read again.
+        macros: the registry of the macros that the models may call, defined below `ROOT`.
     """
     known_audits = {a.name: a for a in _audits(audits)}
     made: dict[str, Any] = {}
@@ -74,6 +76,8 @@ def models(
             path=ROOT / path,
             audit_definitions=known_audits,
             signal_definitions=SIGNALS,
+            macros=macros,
+            module_path=ROOT,
         )
         made[model.fqn] = model
     for name, columns in external.items():

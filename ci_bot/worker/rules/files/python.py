@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.contracts.rules import rule
@@ -27,18 +27,29 @@ SIDE_EFFECT = rule("macro-side-effect")
 def macros(inputs: RuleInputs) -> Iterator[Observation]:
     """Changed macro files: each rule looks at what the change adds."""
     for path in inputs.changed_files or ():
-        inside = inputs.in_project(path)
-        if inside is None or PurePosixPath(path).suffix != ".py":
-            continue
-        parts = PurePosixPath(inside).parts
-        if "macros" not in parts:
-            continue
-        text = inputs.text_after(path)
-        tree = parse(text) if text is not None else None
-        if text is None or tree is None:
-            continue
-        old = parse(inputs.text_before(path) or "") or ast.Module(body=[], type_ignores=[])
-        yield from _found(path, text, tree, old)
+        text, (tree, old) = inputs.text_after(path), _trees(inputs, path)
+        if text is not None and tree is not None:
+            yield from _found(path, text, tree, old)
+
+
+def list_new_calls(
+    inputs: RuleInputs, path: str, calls_in: Callable[[list[ast.AST]], list[str]]
+) -> list[str]:
+    """The calls that a changed file of macros has more often than before."""
+    tree, old = _trees(inputs, path)
+    return _more(calls_in([tree]), calls_in([old])) if tree is not None else []
+
+
+def _trees(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
+    """A file of macros after and before the change; no tree where it is none or does not parse."""
+    nothing = ast.Module(body=[], type_ignores=[])
+    inside = inputs.in_project(path)
+    is_python = PurePosixPath(path).suffix == ".py"
+    if inside is None or not is_python or "macros" not in PurePosixPath(inside).parts:
+        return None, nothing
+    text = inputs.text_after(path)
+    tree = parse(text) if text is not None else None
+    return tree, parse(inputs.text_before(path) or "") or nothing
 
 
 def _found(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[Observation]:

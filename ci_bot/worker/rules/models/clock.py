@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
+from sqlmesh.core import dialect as d
 
 from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.models.base import ModelRule, on_model
@@ -13,6 +15,7 @@ from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.sql.places import place_of
 from ci_bot.worker.rules.sql.python_code import clock_calls, random_calls
 from ci_bot.worker.rules.sql.queries import Query, outer
+from ci_bot.worker.rules.sql.tree import Tree
 
 _CLOCK = tuple(
     getattr(exp, name)
@@ -29,6 +32,8 @@ _CLOCK_NAMES = frozenset(
         "clock_timestamp", "statement_timestamp", "transaction_timestamp", "today", "getutcdate",
     }
 )  # fmt: skip
+# Variables of the interval, and of the moment of the run.
+_TIMES = ("start_", "end_", "execution_")
 PLACES_NAMED = 3
 _EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
 _RANDOM = tuple(
@@ -64,7 +69,7 @@ class CurrentTime(ModelRule):
                 )
             return
         query = self.query(model)
-        found = _calls(query, _CLOCK, _CLOCK_NAMES, clock=True) if query is not None else []
+        found = _calls_of_all(query, _CLOCK, _CLOCK_NAMES, clock=True) if query else []
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
@@ -111,7 +116,7 @@ class RandomValue(ModelRule):
         query = self.query(model)
         if query is None:
             return
-        found = _calls(query, _RANDOM, _RANDOM_NAMES, clock=False)
+        found = _calls_of_all(query, _RANDOM, _RANDOM_NAMES, clock=False)
         found += [
             f"TABLESAMPLE in {place_of(sample, query)}"
             for sample in query.tree.all(exp.TableSample)
@@ -173,18 +178,43 @@ def _in_words(calls: Sequence[str]) -> str:
     return f"{names(_functions(calls))} (in {', '.join(places[:PLACES_NAMED])}{rest})"
 
 
-def _calls(
+def _calls_of_all(
     query: Query, types: tuple[Any, ...], named: frozenset[str], *, clock: bool
+) -> list[str]:
+    """The calls in a query, also those that variables put in, and macros only while it runs."""
+    found = _calls(query.tree, query, types, named, clock=clock)
+    if _is_completed_later(query):
+        known = Counter(call.partition(" in ")[0] for call in found)
+        run = Tree(query.rendered_apart)
+        for call in _calls(run, query, types, named, clock=clock):
+            name = call.partition(" in ")[0]
+            known[name] -= 1
+            if known[name] < 0:
+                found.append(call)
+    return found
+
+
+def _is_completed_later(query: Query) -> bool:
+    """Whether a variable or a macro that is none of the interval stands in the query."""
+    if query.written is None or query.hides_structure:
+        return True
+    return any(
+        not var.name.lower().startswith(_TIMES) for var in query.written_tree.all(d.MacroVar)
+    )
+
+
+def _calls(
+    tree: Tree, query: Query, types: tuple[Any, ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
     """Function calls of the kind, each with its place: `NOW in WHERE`.
 
     Functions are called as the dialect writes them; strings and names never count.
     """
     found: list[tuple[str, Any]] = []
-    for node in query.tree.all(*types):
+    for node in tree.all(*types):
         if clock or not _is_seeded(node):
             found.append((node.sql_name(), node))
-    for node in query.tree.all(exp.Anonymous):
+    for node in tree.all(exp.Anonymous):
         name, arguments = node.name.lower(), node.expressions
         if (name in named and (clock or not _is_constant(arguments))) or (
             clock and name in _EMPTY_CLOCKS and not arguments
@@ -193,7 +223,7 @@ def _calls(
     if clock:
         found += [
             ("UNIX_TIMESTAMP", node)
-            for node in query.tree.all(exp.StrToUnix)
+            for node in tree.all(exp.StrToUnix)
             if node.args.get("this") is None
         ]
     return [f"{name} in {place_of(node, query)}" for name, node in found]

@@ -10,13 +10,13 @@ from ci_bot.worker.rules.sql.queries import Query, outer
 
 
 def place_of(node: Any, query: Query) -> str:
-    """The result column or the clause that a node of `query.tree` or of a scope is a part of."""
+    """The result column or the clause that a node of one of its trees or scopes is a part of."""
     below, above = node, node.parent
     while above is not None and not isinstance(above, exp.Select):
         below, above = above, above.parent
     if above is None:
         return "the query"
-    top = any(
+    top = above.parent is None or any(
         above is scope.expression
         for root in (query.root, query.written_root)
         for scope in outer(root)
