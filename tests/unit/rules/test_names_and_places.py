@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ci_bot.worker.rules.pair import renamed
 from ci_bot.worker.rules.sql.algebra.terms import Interner, SourceColumn
 from tests.unit.rules.world import EXTERNAL, change, seen
@@ -219,3 +221,44 @@ def test_filter__on_another_column_of_a_star_is_seen_beside_many() -> None:
             external=EXTERNAL,
         )
         assert seen(inputs, "filter-changed"), place
+
+
+BROUGHT_TOGETHER = """MODEL (name mart.m, kind FULL);
+WITH a AS (
+  SELECT o.customer_id, COUNT(*) AS n FROM raw.orders AS o GROUP BY o.customer_id
+), b AS (
+  SELECT c.customer_id, COUNT(*) AS n FROM raw.customers AS c GROUP BY c.customer_id
+)
+SELECT COALESCE(a.customer_id, b.customer_id) AS customer_id, COALESCE(a.n, 0) AS orders,
+  COALESCE(b.n, 0) AS entries
+FROM a FULL JOIN b ON a.customer_id = b.customer_id"""
+ONE_BELOW_THE_OTHER = """MODEL (name mart.m, kind FULL);
+WITH x AS (
+  SELECT o.customer_id, 1 AS an_order, 0 AS an_entry FROM raw.orders AS o
+  UNION{all} SELECT c.customer_id, 0, 1 FROM raw.{table} AS c
+)
+SELECT x.customer_id, {orders} AS orders, {entries} AS entries FROM x {group}"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "severity"),
+    [
+        ({}, "low"),
+        ({"all": ""}, "high"),
+        ({"table": "orders"}, "high"),
+        ({"group": "", "orders": "x.an_order", "entries": "x.an_entry"}, "high"),
+    ],
+)
+def test_full_join__written_as_groups_of_a_union_is_no_alarm(
+    parts: dict[str, str], severity: str
+) -> None:
+    usual = {
+        "all": " ALL",
+        "table": "customers",
+        "orders": "SUM(x.an_order)",
+        "entries": "SUM(x.an_entry)",
+        "group": "GROUP BY x.customer_id",
+    }
+    after = ONE_BELOW_THE_OTHER.format(**(usual | parts))
+    inputs = change({"models/m.sql": BROUGHT_TOGETHER}, {"models/m.sql": after})
+    assert [item.severity for item in seen(inputs, "union-changed")] == [severity]

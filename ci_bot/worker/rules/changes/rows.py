@@ -22,6 +22,7 @@ from ci_bot.worker.rules.sql.positions import (
     list_clauses,
     list_keys,
 )
+from ci_bot.worker.rules.sql.queries import outer, table_name
 
 GRAIN = rule("grain-changed")
 DISTINCT = rule("distinct-changed")
@@ -134,7 +135,7 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     told = [f"{n} {kind} gone" for kind, n in lost.items()]
     told += [f"{n} {kind} new" for kind, n in came.items()]
     dedups = came["UNION"] > 0
-    in_parts = _is_full_join_in_parts(old, new)
+    in_parts = _is_full_join_in_parts(old, new) or _is_full_join_in_groups(pair, old, new)
     yield Observation(
         UNION,
         f"Set operations change: {names(told)}."
@@ -210,12 +211,33 @@ def _list_branches(tree: Any) -> list[list[tuple[str, str]]]:
 
 def _is_full_join_in_parts(old: Meaning, new: Meaning) -> bool:
     """Whether UNION ALL stands where full joins stood, over the same tables."""
+    tables = [{join.target for join in side.joins} | set(+side.reads) for side in (old, new)]
+    return _stand_for_full_joins(old, new) and tables[0] == tables[1]
+
+
+def _is_full_join_in_groups(pair: Pair, old: Meaning, new: Meaning) -> bool:
+    """Whether a GROUP BY over UNION ALL brings together what full joins brought together.
+
+    The parts are grouped after the union, where each was grouped before the join; without a group
+    at the end a row of each part stands for itself.
+    """
+    query, (before, after) = pair.query_after, pair.trees
+    grouped = outer(query.root) if query is not None else []
+    return (
+        _stand_for_full_joins(old, new)
+        and len(grouped) == 1
+        and grouped[0].expression.args.get("group") is not None
+        and not new.joins
+        and _list_tables(before) == _list_tables(after)
+    )
+
+
+def _stand_for_full_joins(old: Meaning, new: Meaning) -> bool:
     lost, came = old.unions - new.unions, new.unions - old.unions
     fulls = [sum(join.how == "FULL" for join in side.joins) for side in (old, new)]
-    tables = [{join.target for join in side.joins} | set(+side.reads) for side in (old, new)]
-    return (
-        not lost
-        and set(came) == {"UNION ALL"}
-        and fulls[0] - fulls[1] >= came["UNION ALL"]
-        and tables[0] == tables[1]
-    )
+    return not lost and set(came) == {"UNION ALL"} and fulls[0] - fulls[1] >= came["UNION ALL"]
+
+
+def _list_tables(tree: Any) -> list[str]:
+    """The tables that a query reads, each as often as it does; a CTE is none."""
+    return sorted(table_name(table) for table in tree.find_all(exp.Table) if table.db)
