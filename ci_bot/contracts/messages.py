@@ -174,6 +174,10 @@ class ScanRequest(_Request):
     before_dir: Name | None = Field(
         default=None, description="Directory with the base branch's version of the changed files."
     )
+    copied_from: list[FilePath] = Field(
+        default_factory=list,
+        description="Files beside them there, which the change leaves as they are.",
+    )
 
 
 class ScopesRequest(_Request):

@@ -193,3 +193,51 @@ def test_seed__that_is_too_large_to_be_read__is_still_too_large_for_git(tmp_path
         for sight in rule(inputs)
     }
     assert told == {("seed-too-large", "6 MB, about 1,500,001 rows")}
+
+
+PASSWORD = b"Harbour-42-Lantern"
+
+
+def test_origins__are_files_that_stay_and_hold_a_word_of_a_new_line(repository: Repository) -> None:
+    compared(
+        repository,
+        ops__dev_DOT_py=b'DB_PASSWORD = "%s"\n' % PASSWORD,
+        ops__old_DOT_py=b'DB_PASSWORD = "%s"\n' % PASSWORD,
+        notes_DOT_md=b"The harbour has a lantern.\n",
+        config_DOT_yaml=b"a: 1\n",
+    )
+    _, found = compared(
+        repository,
+        config_DOT_yaml=b"a: 1\npassword: %s\n" % PASSWORD,
+        ops__old_DOT_py=b"",
+    )
+    assert list(found.copied_from) == ["ops/dev.py"]
+    assert sorted(found.before()) == ["config.yaml", "ops/dev.py", "ops/old.py"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"region: %s\n" % PASSWORD,  # no line about a credential
+        b"password: Another-77-Lantern\n",
+        b"password: ${DB_PASSWORD}\n",
+        b"",
+    ],
+)
+def test_origins__are_none_of_a_line_that_copies_nothing(
+    repository: Repository, line: bytes
+) -> None:
+    compared(repository, dev_DOT_py=b'DB_PASSWORD = "%s"\n' % PASSWORD, config_DOT_yaml=b"a: 1\n")
+    _, found = compared(repository, config_DOT_yaml=b"a: 2\n" + line)
+    assert found.copied_from == {}
+
+
+def test_origins__are_no_links_and_none_that_nobody_reads(repository: Repository) -> None:
+    (repository.root / "link.py").symlink_to(PASSWORD.decode())
+    compared(
+        repository,
+        picture_DOT_png=b"password=%s\n" % PASSWORD,
+        large_DOT_py=b"# %s\n" % PASSWORD + b"#\n" * 200_000,
+    )
+    _, found = compared(repository, config_DOT_yaml=b"password: %s\n" % PASSWORD)
+    assert found.copied_from == {}

@@ -82,6 +82,7 @@ def scan(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         changed_files=tuple(request.changed_files),
         files_before=before(request.before_dir, request.unread_files),
         files_after=after(request.workplace, request.unread_files),
+        copied_from=tuple(request.copied_from),
     )
     return ScanFacts(
         findings=find_in_files(inputs),

@@ -41,6 +41,7 @@ class RuleInputs:
         judged: what the plan's statements do to others; None where there is no plan, and the
             models' own are looked at under the names of the project.
         all_changed_files: the same where `changed_files` is one of them, which is looked at alone.
+        copied_from: files that the change leaves as they are, which `files_before` reads as well.
         opened: the files that the load has opened, absolute.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
@@ -74,6 +75,7 @@ class RuleInputs:
     statements: tuple[tuple[str, str, str], ...] = ()
     judged: tuple[JudgedEffect, ...] | None = None
     all_changed_files: tuple[str, ...] = ()
+    copied_from: tuple[str, ...] = ()
     opened: frozenset[str] = frozenset()
     readers: Mapping[str, set[str] | frozenset[str]] = field(default_factory=dict)
     default_dialect: str = ""
@@ -87,13 +89,14 @@ class RuleInputs:
     _recalled: list[frozenset[str]] = field(default_factory=list, repr=False)
 
     def recall_credentials(self, values: Callable[[str, str], Iterable[str]]) -> frozenset[str]:
-        """The credentials that the old sides of all changed files hold.
+        """The credentials that the base holds in the changed files, and where they are copied from.
 
         Args:
             values: Lists those in a text, which is given with its path.
         """
         if not self._recalled:
-            texts = ((self.text_before(path), path) for path in self.all_changed_files)
+            paths = (*self.all_changed_files, *self.copied_from)
+            texts = ((self.text_before(path), path) for path in paths)
             found = (values(text, path) for text, path in texts if text is not None)
             self._recalled.append(frozenset(value for one in found for value in one))
         return self._recalled[0]

@@ -680,3 +680,23 @@ def test_findings__of_very_many_files__are_counted_and_not_all_listed() -> None:
     assert [item.evidence for item in found if item.path is None] == [
         "200 more findings of this rule, not listed."
     ]
+
+
+@pytest.mark.parametrize(
+    ("copied_from", "severity"), [(("ops/dev.py",), "medium"), ((), "blocker")]
+)
+def test_secret__that_is_copied_from_a_file_that_stays_is_the_bases(
+    copied_from: tuple[str, ...], severity: str
+) -> None:
+    old = {"ops/dev.py": 'DB_PASSWORD = "Harbour-42-Lantern"\n', "config.yaml": "a: 1\n"}
+    new = old | {"config.yaml": "a: 1\npassword: Harbour-42-Lantern\n"}
+    (found,) = seen(files(old, new, copied_from=copied_from), "hardcoded-secret")
+    assert found.severity == severity
+    assert ("the base branch holds the same value already" in found.evidence) is bool(copied_from)
+
+
+def test_secret__beside_one_that_is_copied_is_new() -> None:
+    old = {"ops/dev.py": 'DB_PASSWORD = "Harbour-42-Lantern"\n', "config.yaml": "a: 1\n"}
+    new = old | {"config.yaml": "password: Harbour-42-Lantern\nb:\n  password: Quarry-77-Falcon\n"}
+    found = seen(files(old, new, copied_from=("ops/dev.py",)), "hardcoded-secret")
+    assert sorted(item.severity for item in found) == ["blocker", "medium"]

@@ -26,7 +26,9 @@ MOST_CHANGED_FILES = 100_000
 _BRANCH = "refs/heads/"
 _ORIGIN_HEAD = "origin/HEAD"
 _USUAL = ("main", "master")
-_NO_MODE, _SUBMODULE = "000000", "160000"
+_NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
+# What stands for bytes that are no UTF-8.
+_REPLACED = "\ufffd"
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,34 @@ class Git:
         for line in done.stdout.split(b"\0"):
             if line:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
+        return found
+
+    def list_files_with(self, commit: str, texts: Iterable[str], *, most: int) -> dict[str, Blob]:
+        """Files of a commit, `most` at most, that hold one of these texts in a line; no binary one.
+
+        The texts may be secrets, so they are given to git on its input and stand in no command.
+        """
+        feed = "\n".join(texts).encode("utf-8", "surrogateescape")
+        if not feed:
+            return {}
+        options = ["-I", "--fixed-strings", "--files-with-matches"]
+        command = ["grep", "-z", *options, "-f", "-", object_id(commit), "--"]
+        done = self._program.try_borrow(command, feed=feed)
+        begin = f"{object_id(commit)}:".encode()
+        paths = [line.removeprefix(begin) for line in done.stdout.split(b"\0") if line]
+        if done.returncode > 1 or not paths:
+            return {}
+        wanted = [path.decode("utf-8", "surrogateescape") for path in sorted(paths)[:most]]
+        told = self._program.borrow(
+            ["--literal-pathspecs", "ls-tree", "-r", "-z", object_id(commit), "--", *wanted]
+        )
+        found: dict[str, Blob] = {}
+        for line in told.split(b"\0"):
+            facts, _, path = line.partition(b"\t")
+            words = facts.decode("ascii", "replace").split(" ")
+            name = path.decode("utf-8", "replace")
+            if words[1:2] == ["blob"] and words[0] != _LINK and _REPLACED not in name:
+                found[name] = Blob(words[2], words[0])
         return found
 
     def list_missing(self, commit: str, directories: Iterable[str]) -> MissingFiles:

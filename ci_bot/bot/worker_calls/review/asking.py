@@ -170,7 +170,8 @@ def _ask(
         )
     except UnfitName as error:
         raise bad_input(error) from error
-    return client.review(request, scan_of(client, request))
+    copied_from = changed.copied_from if changed is not None else ()
+    return client.review(request, scan_of(client, request, copied_from))
 
 
 def _known(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:

@@ -7,8 +7,9 @@ together with the rest, is read by nobody, and the report names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from ci_bot.bot.cage.git.objects import Blob
 from ci_bot.bot.cage.git.repository import Git, GitFile
@@ -18,14 +19,31 @@ from ci_bot.contracts.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 
 # What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
 _REPLACED = "\ufffd"
+# Lines that may hold a credential, more of them than do; and the words that may be one.
+_MAY_BE_SECRET = re.compile(
+    rb"(?i)pass|pwd|secret|token|key|cred|auth|bearer|sig=|://[^/\s]*:|akia|asia|gh[a-z]_|xox"
+)
+# A digit is in it, or it is so long that a machine drew it.
+_WORD = re.compile(
+    r"(?<![^\s\"'`:@/=,;()<>{}\[\]])(?=[^\s\"'`:@/=,;()<>{}\[\]]*\d|\w{20})"
+    r"[^\s\"'`:@/=,;()<>{}\[\]]{6,200}"
+)
+_MOST_WORDS, _MOST_ORIGINS = 1_000, 20
+_LARGEST_ORIGIN = 256 * 1024
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The files in which two commits differ; `too_large` are those that some rule would read."""
+    """The files in which two commits differ.
+
+    Attributes:
+        too_large: Those that some rule would read.
+        copied_from: Files that stay as they are and hold what may be a credential in a new line.
+    """
 
     files: tuple[GitFile, ...]
     too_large: tuple[str, ...]
+    copied_from: Mapping[str, Blob] = field(default_factory=dict)
 
     @property
     def paths(self) -> list[str]:
@@ -34,7 +52,7 @@ class Changes:
     def before(self) -> dict[str, Blob]:
         """The old side of the files that rules read, by path."""
         closed = set(self.too_large)
-        return {
+        return dict(self.copied_from) | {
             file.path: file.before
             for file in self.files
             if file.before is not None
@@ -67,7 +85,35 @@ def changes(git: Git, base: str, head: str) -> Changes:
     files = tuple(git.changed_files(base, head))
     looked_at = [file for file in files if is_read(file.path)]
     sizes = git.objects.sizes(blob.id for file in looked_at for blob in _sides(file))
-    return Changes(files, tuple(_too_large(looked_at, sizes)))
+    changed = Changes(files, tuple(_too_large(looked_at, sizes)))
+    return replace(changed, copied_from=_list_origins(git, base, changed))
+
+
+def _list_origins(git: Git, base: str, changed: Changes) -> dict[str, Blob]:
+    """Files of the base that the change leaves alone, with words of lines about credentials.
+
+    What was written down before is no new secret. Which word is a credential only the rule says, so
+    any word will do here.
+    """
+    words: set[str] = set()
+    for file in changed.contents(git, lambda one: one.after is not None):
+        if file.after is None or not _MAY_BE_SECRET.search(file.after):
+            continue
+        known = set((file.before or b"").splitlines())
+        for line in file.after.splitlines():
+            if line not in known and _MAY_BE_SECRET.search(line):
+                words.update(_WORD.findall(line.decode("utf-8", "replace")))
+        if len(words) > _MOST_WORDS:
+            return {}  # a change that is full of them is looked at for itself
+    touched = set(changed.paths)
+    files = git.list_files_with(base, sorted(words), most=_MOST_ORIGINS)
+    left = {path: blob for path, blob in files.items() if path not in touched and is_read(path)}
+    sizes = git.objects.sizes(blob.id for blob in left.values())
+    return {
+        path: blob
+        for path, blob in left.items()
+        if sizes.get(blob.id, _LARGEST_ORIGIN) < _LARGEST_ORIGIN
+    }
 
 
 def _too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:

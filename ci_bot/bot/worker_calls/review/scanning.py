@@ -11,7 +11,9 @@ from ci_bot.contracts.messages import ReviewRequest, ScanRequest
 from ci_bot.contracts.scan import ScanFacts
 
 
-def scan_of(client: WorkerClient, request: ReviewRequest) -> ScanRequest | None:
+def scan_of(
+    client: WorkerClient, request: ReviewRequest, copied_from: Iterable[str] = ()
+) -> ScanRequest | None:
     """The question about the changed files that goes with a review; None where it knows of none."""
     if request.changed_files is None:
         return None
@@ -21,6 +23,7 @@ def scan_of(client: WorkerClient, request: ReviewRequest) -> ScanRequest | None:
         changed_files=request.changed_files,
         unread_files=request.unread_files,
         before_dir=request.before_dir,
+        copied_from=list(copied_from),
     )
 
 

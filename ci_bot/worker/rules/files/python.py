@@ -27,9 +27,9 @@ SIDE_EFFECT = rule("macro-side-effect")
 def macros(inputs: RuleInputs) -> Iterator[Observation]:
     """Changed macro files: each rule looks at what the change adds."""
     for path in inputs.changed_files or ():
-        text, (tree, old) = inputs.text_after(path), _trees(inputs, path)
-        if text is not None and tree is not None:
-            yield from _found(path, text, tree, old)
+        tree, old = _trees(inputs, path)
+        if tree is not None:
+            yield from _found(path, inputs.text_after(path) or "", tree, old)
 
 
 def list_new_calls(

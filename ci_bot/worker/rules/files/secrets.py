@@ -55,8 +55,8 @@ def hard_coded(inputs: RuleInputs) -> Iterator[Observation]:
 def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
     """Whether the base branch holds all of these values as credentials already.
 
-    It is looked for in the old side of every changed file: what is moved, or stands in a line that
-    is edited, was there.
+    It is looked for in the old side of every changed file, since what is moved, or stands in a line
+    that is edited, was there; and in the files that a new line may be copied from.
     """
     values = {one.value for one in found if one.credential.sure}
     return values <= inputs.recall_credentials(_list_values)
@@ -84,7 +84,7 @@ def _observation(
         return Observation(
             SECRET,
             f"{where} {credential.what} in plain text. It is not new: the base branch holds the "
-            "same value already, and this pull request moves it or edits its line.",
+            "same value already, and this pull request moves or copies it, or edits its line.",
             "it is revoked at its issuer and read from the environment or a secret store, also on "
             "the base branch",
             severity="medium",
