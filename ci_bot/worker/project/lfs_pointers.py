@@ -87,7 +87,11 @@ def _files(directory: str) -> Iterator[str]:
         for entry in entries:
             if entry.name in _SKIPPED:
                 continue
-            if entry.is_dir():
+            try:
+                is_directory = entry.is_dir()
+            except OSError:
+                continue  # a link that leads to itself
+            if is_directory:
                 todo.append(entry.path)
             else:
                 yield entry.path

@@ -132,6 +132,11 @@ class Pair:
     def columns(self) -> list[ColumnChange]:
         return column_changes(self.before, self.after, self.readers, queries=self.queries)
 
+    @property
+    def has_inferred_types(self) -> bool:
+        """Whether it is a seed that declares no columns: SQLMesh takes types from its values."""
+        return bool(self.after.kind.is_seed) and not getattr(self.after, "columns_to_types_", None)
+
     @cached_property
     def same_query(self) -> bool:
         """Whether the text of the query is the same on both sides."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.contracts.files import is_lfs_pointer
+from ci_bot.worker.project.lfs_pointers import list_pointers_below
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 
@@ -86,3 +87,9 @@ def test_large_project__costs_little(tmp_path: Path) -> None:
     started = perf_counter()
     assert found(tmp_path, tuple(many)) == []
     assert perf_counter() - started < 2.0, "some tenths of a second; other processes run beside it"
+
+
+def test_link__that_leads_to_itself_hides_no_pointer(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    write(tmp_path, {"models/m.sql": "SELECT 1"})
+    assert list(list_pointers_below([tmp_path])) == []

@@ -13,9 +13,7 @@ from ci_bot.secrets import hide
 from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.rules.changes.forward import validity_columns
 from ci_bot.worker.rules.changes.rewrites import gives_the_same
-from ci_bot.worker.rules.files.seed_values import describe_inferred_types
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import grain_of
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
@@ -36,6 +34,12 @@ SHOWN = 120
 @on_change(RETYPED)
 def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Types that hold less than before, or something else."""
+    if not pair.has_inferred_types:  # what made them others stands in the seed's file
+        yield from observe_retyped(pair, inputs)
+
+
+def observe_retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
+    """The columns of another type: those that hold less, something else, or more."""
     old, new = types.known_types(pair.before), types.known_types(pair.after)
     if old is None or new is None:
         return
@@ -64,42 +68,18 @@ def retyped(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
             f"{n} {old[n].sql(dialect=dialect)} to {new[n].sql(dialect=dialect)}" for n in found
         ]
         read = {reader for name in found for reader in readers.get(name, [])}
-        cause = describe_inferred_types(pair.after, found, inputs)
-        weighs_less = cause and not any(
-            _needs_whole_numbers(pair, name, old, new) for name in found
-        )
         yield Observation(
             RETYPED,
             f"Retyped: {names(told)}"
             + ("; values that do not fit are rounded, cut or NULL." if how == "narrower" else ".")
-            + cause
             + (f" Read by {names(map(inputs.names.of, read))}." if read else ""),
-            "readers and stored values fit the new type"
-            + (", or the seed's model declares its `columns`" if cause else ""),
+            "readers and stored values fit the new type",
             # A model whose own text is the same follows one above it, and that one is judged.
-            severity="medium" if weighs_less else "low" if pair.same_query else severity,  # type: ignore[arg-type]
+            severity="low" if pair.same_query else severity,  # type: ignore[arg-type]
             model=pair.after,
             subject=tuple(found),
             anchors=tuple(found),
         )
-
-
-def _needs_whole_numbers(pair: Pair, name: str, old: Any, new: Any) -> bool:
-    """Whether readers see more of a column's new type than that numbers may have fractions."""
-    if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
-        return True
-    if any(name in grain for grain in grain_of(pair.after)):
-        return True
-    for reader in pair.readers:
-        query = pair.queries.of(reader)
-        for column in query.rendered_tree.all(exp.Column) if query is not None else ():
-            cast = column.find_ancestor(exp.Cast, exp.TryCast)
-            if column.name.lower() == name and (
-                column.find_ancestor(exp.Join, exp.Concat, exp.ConcatWs, exp.DPipe) is not None
-                or (cast is not None and cast.to.this in exp.DataType.TEXT_TYPES)
-            ):
-                return True
-    return False
 
 
 @on_change(RETYPED)

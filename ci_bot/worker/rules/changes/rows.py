@@ -11,7 +11,7 @@ from ci_bot.contracts.rules import rule
 from ci_bot.worker.rules.changes.windows import shown
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import grain_of
-from ci_bot.worker.rules.models.shape import list_moved_names
+from ci_bot.worker.rules.models.shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.observation import Observation, names
 from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
@@ -27,7 +27,6 @@ from ci_bot.worker.rules.sql.queries import outer, table_name
 GRAIN = rule("grain-changed")
 DISTINCT = rule("distinct-changed")
 UNION = rule("union-changed")
-UNION_ORDER = rule("union-column-order")
 
 
 @on_change(GRAIN)
@@ -148,7 +147,7 @@ def unions(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     )
 
 
-@on_change(UNION_ORDER)
+@on_change(UnionColumnOrder.spec)
 def branches(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
     """Branches of a union that were in line: one gets a column at another place than the other.
 
@@ -184,7 +183,7 @@ def _moved_in_branches(model: Any, *trees: Any) -> Iterator[Observation]:
         }
     if moved:
         yield Observation(
-            UNION_ORDER,
+            UnionColumnOrder.spec,
             f"A union goes by position, and its branches are no longer in line: {names(moved)} "
             f"{'takes its' if len(moved) == 1 else 'take their'} values from another column of "
             "the other branch.",

@@ -19,7 +19,7 @@ from ci_bot.worker.rules.pair import Pair
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.sql.algebra.terms import TermKey
 from ci_bot.worker.rules.sql.meaning import Meaning
-from ci_bot.worker.rules.sql.positions import Key, describe_moved, list_clauses, list_keys
+from ci_bot.worker.rules.sql.positions import ClauseKey, describe_moved, list_clauses, list_keys
 from ci_bot.worker.rules.sql.queries import Query, plain, table_name
 
 FILTER = rule("filter-changed")
@@ -118,7 +118,7 @@ def limited(pair: Pair, inputs: RuleInputs) -> Iterator[Observation]:
         )
 
 
-def _in_order(keys: list[Key]) -> str:
+def _in_order(keys: list[ClauseKey]) -> str:
     return ", ".join(f"`{hide(key.name)}{key.direction}`" for key in keys) or "any"
 
 

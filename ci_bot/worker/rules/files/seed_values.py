@@ -7,7 +7,7 @@ afterwards: what pandas has taken for a number, a missing value or a date by the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -27,9 +27,6 @@ VALUES = rule("seed-values-changed")
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}")
 _DAY_OR_MONTH = re.compile(r"^(\d{1,2})[./-](\d{1,2})[./-]\d{2,4}")
 MONTHS = 12
-_WHOLE_NUMBER = re.compile(r"^[+-]?\d+$")
-_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
-_TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
 _LEADING_ZERO = re.compile(r"^0\d+$")
 _EXAMPLES = 3
 LONGEST = 40
@@ -44,9 +41,9 @@ def misread(inputs: RuleInputs) -> Iterator[Observation]:
         content = inputs.files_after(path)
         if model is None or not after or content is None:
             continue
-        known = _cells(table(inputs, path, model, before=True))
+        known = list_cells(table(inputs, path, model, before=True))
         read = _read(content, model)
-        for name, values in _cells(after).items():
+        for name, values in list_cells(after).items():
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
             new = set(values) - set(known.get(name, ()))
             told = (
@@ -71,29 +68,7 @@ def misread(inputs: RuleInputs) -> Iterator[Observation]:
                 )
 
 
-def describe_inferred_types(model: Any, columns: Iterable[str], inputs: RuleInputs) -> str:
-    """Why columns of a seed have other types although nobody declares any: their values do it."""
-    if not model.kind.is_seed or getattr(model, "columns_to_types_", None):
-        return ""
-    told = " The model declares no `columns`, so SQLMesh takes the types from the values"
-    path = next((path for path, reader in seeds_changed(inputs) if reader is model), None)
-    if path is None:
-        return f"{told}."
-    before, after = (_cells(table(inputs, path, model, before=side)) for side in (True, False))
-    # What all old values were, and a new one is not.
-    for name in columns:
-        was = [value for value in before.get(name, ()) if value.strip()]
-        for shape in (_WHOLE_NUMBER, _NUMBER, _TRUTH):
-            if was and all(shape.match(value.strip()) for value in was):
-                others = {v.strip() for v in after.get(name, ()) if not shape.match(v.strip())}
-                if others:
-                    which = "an empty one" if others == {""} else _some(sorted(others - {""}))
-                    return f"{told}, and all of them change with {which}."
-                break
-    return f"{told}."
-
-
-def _cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
+def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
     """The values of each column, as they are written."""
     if not rows:
         return {}
@@ -131,7 +106,9 @@ def _texts(written: list[str], read: list[str | None] | None, known: list[str] |
     if other and known is not None and _all_numbers(known):
         other = []  # they were read like this before
     if lost:
-        return f"is NULL where the file says {_some(lost)}, which the reader takes for missing."
+        return (
+            f"is NULL where the file says {quote_some(lost)}, which the reader takes for missing."
+        )
     if other:
         texts = [f"{_quoted(was)} as {_quoted(now)}" for was, now in other[:_EXAMPLES]]
         return f"reads {', '.join(texts)}: all of its values look like numbers now."
@@ -150,7 +127,7 @@ def _inferred(written: list[str], read: list[str | None] | None, known: list[str
     codes = sorted({value for value in written if _LEADING_ZERO.match(value.strip())})
     if not codes:
         return ""
-    return f"reads {_some(codes)} as numbers, without the zeros in front: no type is declared."
+    return f"reads {quote_some(codes)} as numbers, without the zeros in front: no type is declared."
 
 
 def _all_numbers(values: list[str]) -> bool:
@@ -177,12 +154,12 @@ def _dates(new: set[str]) -> str:
     if not doubtful:
         return ""
     return (
-        f"has dates such as {_some(doubtful)}, whose day and month the reader guesses, value by "
-        "value."
+        f"has dates such as {quote_some(doubtful)}, whose day and month the reader guesses, "
+        "value by value."
     )
 
 
-def _some(values: list[str]) -> str:
+def quote_some(values: list[str]) -> str:
     return ", ".join(_quoted(value) for value in values[:_EXAMPLES])
 
 
@@ -211,8 +188,8 @@ def overwritten(inputs: RuleInputs) -> Iterator[Observation]:
         broken = {
             name
             for name in changed.keys() - texts
-            if _all_numbers(_cells(before).get(name, []))
-            and not _all_numbers(_cells(after).get(name, []))
+            if _all_numbers(list_cells(before).get(name, []))
+            and not _all_numbers(list_cells(after).get(name, []))
         }
         rows = len(old)
         for is_text in (False, True):
@@ -279,5 +256,5 @@ def _is_text(name: str, model: Any, *sides: list[list[str]]) -> bool:
     kind = next((kind for column, kind in declared.items() if column.lower() == name), None)
     if kind is not None:
         return kind.this in exp.DataType.TEXT_TYPES
-    cells = [value for side in sides for value in _cells(side).get(name, [])]
+    cells = [value for side in sides for value in list_cells(side).get(name, [])]
     return not _all_numbers(cells)

@@ -12,7 +12,7 @@ from ci_bot.worker.rules.sql.queries import Query
 
 
 @dataclass(frozen=True)
-class Key:
+class ClauseKey:
     """A key of GROUP BY or ORDER BY.
 
     Attributes:
@@ -27,7 +27,7 @@ class Key:
     expression: str
     direction: str
 
-    def means(self, other: Key) -> bool:
+    def means(self, other: ClauseKey) -> bool:
         """Whether both stand for one column: it may have got another name or be computed anew."""
         return self.direction == other.direction and (
             self.expression == other.expression or self.name == other.name
@@ -50,13 +50,15 @@ def list_clauses(before: Query, after: Query, clause: str) -> Iterator[tuple[Any
             return
 
 
-def list_keys(query: Any, clause: str) -> list[Key]:
+def list_keys(query: Any, clause: str) -> list[ClauseKey]:
     """The keys of a query's GROUP BY or ORDER BY that depend on its rows."""
     keys = [_key(query, key) for key in query.args[clause].expressions]
     return [key for key in keys if key is not None]
 
 
-def describe_moved(before: Sequence[Key], after: Sequence[Key], clause: str) -> list[str]:
+def describe_moved(
+    before: Sequence[ClauseKey], after: Sequence[ClauseKey], clause: str
+) -> list[str]:
     """The positions that are written on both sides and mean two columns."""
     old = {key.position: key for key in before if key.position is not None}
     return [
@@ -96,7 +98,7 @@ def _is_behind_star(query: Any, clause: str) -> bool:
     return any(item.is_star for item in query.selects[:highest])
 
 
-def _key(query: Any, key: Any) -> Key | None:
+def _key(query: Any, key: Any) -> ClauseKey | None:
     position, items = _position(key), query.selects
     node = key.this if isinstance(key, exp.Ordered) else key
     if position is not None:
@@ -118,4 +120,4 @@ def _key(query: Any, key: Any) -> Key | None:
         direction = f"{' DESC' if descends else ''}"
         if is_first == descends:
             direction += f" NULLS {'FIRST' if is_first else 'LAST'}"
-    return Key(position, name, expression, direction)
+    return ClauseKey(position, name, expression, direction)
