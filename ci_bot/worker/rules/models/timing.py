@@ -33,8 +33,6 @@ _ALIASES = {
 }  # fmt: skip
 BOTH = 2
 _SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
-_ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
-_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
 def _is_time_range(model: Any) -> bool:
