@@ -10,9 +10,9 @@ from typing import Any, get_args
 from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import compat
+from ci_bot.worker.process.log_silence import silence_log
 from ci_bot.worker.statements.effects import Action
 from ci_bot.worker.statements.judging import Statement
-from ci_bot.worker.statements.text.reading import quiet
 from ci_bot.worker.statements.text.template import literal_parts
 
 _BUILDING = (RuntimeStage.CREATING, RuntimeStage.EVALUATING)
@@ -45,7 +45,7 @@ class Place:
         texts: dict[str | None, str] = {}
         for render in renders:
             try:
-                with quiet("sqlmesh.core.renderer"):
+                with silence_log("sqlmesh.core.renderer"):
                     given = render()
                 if given is None:
                     texts.setdefault(None, "it asks the engine")

@@ -28,12 +28,13 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.worker.process.log_silence import silence_log
 from ci_bot.worker.statements import names
 from ci_bot.worker.statements.code import RUNS_JAVA
 from ci_bot.worker.statements.effects import Effect, Own, unknown
 from ci_bot.worker.statements.judging import JudgedEffect, Statement, said, weight
 from ci_bot.worker.statements.properties import odd_format, odd_key
-from ci_bot.worker.statements.text.reading import ACTING_WORDS, quiet
+from ci_bot.worker.statements.text.reading import ACTING_WORDS
 from ci_bot.worker.statements.text.template import literal_parts, literals
 from ci_bot.worker.words.yaml_data import NotYamlError
 from ci_bot.worker.words.yaml_data import read as read_yaml
@@ -94,7 +95,7 @@ def _of_sql(text: str, dialect: str) -> Reading:
     if _QUERY.match(text) and not _MAY_ACT.search(text.rstrip().removesuffix(";")):
         return Reading()
     try:
-        with quiet("sqlglot"):
+        with silence_log("sqlglot"):
             trees = d.parse(text, default_dialect=dialect)
     except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
         if "{%" not in text and "{{" not in text:
@@ -180,7 +181,7 @@ def _of_yaml(text: str, dialect: str) -> Reading:
             pieces.append(_Piece(slot, None, sql, tuple(literals(sql, dialect)), True))
             continue
         try:
-            with quiet("sqlglot"):
+            with silence_log("sqlglot"):
                 trees = d.parse(sql, default_dialect=dialect)
         except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
             why = (unknown("statement", "it cannot be parsed"),)

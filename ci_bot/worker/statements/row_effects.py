@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
+from ci_bot.worker.process.log_silence import silence_log
 from ci_bot.worker.statements.effects import Effect
-from ci_bot.worker.statements.text.reading import effects_of, quiet
+from ci_bot.worker.statements.text.reading import effects_of
 
 _THIS_MODEL = re.compile(
     r"@\{this_model\}|@this_model(?!\w)|\{\{\s*this_model\s*\}\}", re.IGNORECASE
@@ -61,7 +62,7 @@ def _parts(text: str, dialect: str) -> Iterable[str]:
     """The statements that a condition of SQLMesh's chooses between; else the text itself."""
     if "@" not in text:
         return [text]
-    with quiet("sqlglot"):
+    with silence_log("sqlglot"):
         try:
             trees = d.parse(text, default_dialect=dialect)
         except Exception:  # what cannot be parsed is judged, and found unknown, as a whole

@@ -14,9 +14,9 @@ from sqlglot import exp
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
 
+from ci_bot.worker.process.log_silence import silence_log
 from ci_bot.worker.rules.sql.missing_columns import ColumnsOf, list_missing_columns
 from ci_bot.worker.rules.sql.queries import plain
-from ci_bot.worker.statements.text.reading import quiet
 
 _UNDEFINED = re.compile(r"Macro variable '(\w+)' is undefined")
 # A variable of the audit's query; in `rank_@c` the name of a lambda's parameter is put in.
@@ -122,7 +122,7 @@ def _of_rendered(
     model: Any, audit: Any, given: Mapping[str, Any], columns_of: ColumnsOf
 ) -> list[AuditFault]:
     try:
-        with quiet("sqlmesh.core.renderer"):
+        with silence_log("sqlmesh.core.renderer"):
             query = model.render_audit_query(audit, **given, runtime_stage=RuntimeStage.AUDITING)
         missing = list(list_missing_columns(query, columns_of))
     except Exception as error:  # the project's own macros run in here

@@ -7,9 +7,7 @@ every call of a program is found.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +15,7 @@ import sqlmesh  # noqa: F401 - teaches the parser its macros
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
+from ci_bot.worker.process.log_silence import silence_log
 from ci_bot.worker.statements import names
 from ci_bot.worker.statements.code import code_in
 from ci_bot.worker.statements.effects import Effect, unknown
@@ -53,7 +52,7 @@ def effects_of(text: str, dialect: str) -> tuple[Effect, ...]:
         text: as the engine gets it: macros and Jinja are rendered.
         dialect: sqlglot's name of the engine's dialect.
     """
-    with quiet("sqlglot"):
+    with silence_log("sqlglot"):
         try:
             tokens = Dialect.get_or_raise(dialect).tokenize(text)
             why = hidden(text, tokens, dialect)
@@ -140,7 +139,7 @@ def _has_target(effect: Effect) -> bool:
 
 def literal_effects(text: str, dialect: str) -> tuple[Effect, ...] | None:
     """What a piece of text does if it is SQL; None where it is none, or means nothing by itself."""
-    with quiet("sqlglot"):
+    with silence_log("sqlglot"):
         try:
             trees = (
                 Dialect.get_or_raise(dialect)
@@ -283,14 +282,3 @@ def _kind(tree: Any) -> str:
 def _after_word(tree: Any, dialect: str) -> str:
     text: str = tree.sql(dialect=dialect, comments=False)
     return text.partition(" ")[2]
-
-
-@contextmanager
-def quiet(name: str) -> Iterator[None]:
-    """Silences a log while it would tell of every statement what is a finding here anyway."""
-    log = logging.getLogger(name)
-    was, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = was
