@@ -101,10 +101,23 @@ def _hidden_code(before: Any, after: Any) -> bool:
     ]
     if definitions[0] != definitions[1]:
         texts += [*definitions[0], *definitions[1]]
-    jinja = [getattr(node, "jinja_macros", None) for node in (before, after)]
+    jinja = [_jinja_code(node) for node in (before, after)]
     if jinja[0] != jinja[1] and any(map(_is_jinja_of_the_run, (before, after))):
         return True
     return any(OF_THE_RUN.search(text) for text in texts)
+
+
+def _jinja_code(node: Any) -> tuple[Any, ...]:
+    """The macros of a model's Jinja and what they can read.
+
+    What dbt says of the model itself (`model`: its path, checksum, time of parsing) differs with
+    every edit and is no macro. Nor is what a registry keeps of its parsing, which counts for `==`.
+    """
+    registry = getattr(node, "jinja_macros", None)
+    if registry is None:
+        return ()
+    read = {name: value for name, value in registry.global_objs.items() if name != "model"}
+    return registry.packages, registry.root_macros, read
 
 
 def _is_jinja_of_the_run(node: Any) -> bool:
