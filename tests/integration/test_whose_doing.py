@@ -343,7 +343,7 @@ def test_dbt_project__against_the_base_branch__is_refused_in_one_sentence(
     # dbt is not installed where tests run, which is what a review with the state stops at.
     of_state = reviewed(repository, files, {"models/a.sql": "SELECT 3 AS a\n"}, "state").failure
     assert of_state is not None
-    assert "which is not installed here" in of_state.message
+    assert "is not installed here" in of_state.message
     assert "`sqlmesh[dbt]`" in str(of_state.hint)
 
 

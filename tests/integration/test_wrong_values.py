@@ -6,6 +6,7 @@ these runs comes as far as starting Spark.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -144,6 +145,51 @@ def test_bad_configuration__has_no_report_in_any_form(
     assert "line 1, column 12" in "".join(parser)
     assert last.startswith("        Correct the configuration")
     assert not (tmp_path / "out").exists()
+
+
+def test_configuration__that_the_change_breaks__is_no_go_with_a_document(duck: Shop) -> None:
+    Repository(duck.project, new=False).commit()
+    duck.write("config.yaml", (duck.project / "config.yaml").read_text() + "\nno_such_key: 1\n")
+    ran = ci_bot(
+        *REVIEW, "--base-ref", "HEAD", "--baseline", "base-branch", "--format", "json",
+        directory=duck.project,
+    )  # fmt: skip
+    assert ran.code == 2, ran.err
+    document = json.loads(ran.out)
+    assert document["decision"] == "no_go"
+    assert document["failure"]["path"] == "config.yaml"
+    assert "no_such_key" in document["failure"]["message"]
+
+
+PYTHON = """\
+from pathlib import Path
+from sqlmesh.dbt.loader import sqlmesh_config
+config = sqlmesh_config(Path(__file__).parent)
+"""
+DBT = {
+    "configured in YAML": ("sqlmesh.yaml", "model_defaults: {start: 2024-01-01}\n", "state"),
+    "configured in Python": ("config.py", PYTHON, "state"),
+    "configured in Python, beside the base": ("config.py", PYTHON, "base-branch"),
+    "configured in YAML, beside the base": (
+        "sqlmesh.yaml", "model_defaults: {start: 2024-01-01}\n", "base-branch",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DBT)
+def test_dbt_project__that_cannot_be_read__is_called_one(case: str, tmp_path: Path) -> None:
+    name, text, baseline = DBT[case]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / name).write_text(text)
+    (project / "dbt_project.yml").write_text("name: shop\nprofile: shop\n")
+    Repository(project, new=False).commit()
+    ran = ci_bot(*REVIEW, "--base-ref", "HEAD", "--baseline", baseline, directory=project)
+    assert (ran.code, ran.out) == (2, "")
+    first, last = told(ran)
+    in_yaml = baseline == "base-branch" and name == "sqlmesh.yaml"
+    assert "dbt project" in first
+    assert ("`baseline: state`" if in_yaml else "sqlmesh[dbt]") in last
 
 
 def test_no_configuration__is_told_with_the_real_path(tmp_path: Path) -> None:

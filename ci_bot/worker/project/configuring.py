@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ci_bot.contracts.places import Places
 from ci_bot.errors import BadInput
 from ci_bot.worker import compat
 from ci_bot.worker.process.clock import Clock
+from ci_bot.worker.project.dbt_projects import find_dbt_failure
 from ci_bot.worker.project.directories import ProjectPlace, display_path, named
 from ci_bot.worker.words.causes import cause_of
 from ci_bot.worker.words.problems import LINE_NUMBER, sentence
@@ -140,24 +140,19 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
             hint="`project` names the directory that holds it.",
             reason_code="no_config",
         )
-    dbt = [
-        f"`{display_path(path, place)}`" for path in place.projects if compat.is_dbt_project(path)
-    ]
     if isinstance(error, compat.DbtProjectError):
+        dbt = [display_path(path, place) for path in place.projects if compat.is_dbt_project(path)]
+        names = ", ".join(f"`{name}`" for name in dbt)
         return BadInput(
-            f"There is a dbt project in {', '.join(dbt)}, and a dbt project cannot be compared "
+            f"There is a dbt project in {names}, and a dbt project cannot be compared "
             "with the base branch.",
             hint="`baseline: state` compares it with prod in SQLMesh's state. README's limits say "
             "what else works with dbt.",
             reason_code="dbt_project",
         )
+    if (failure := find_dbt_failure(error)) is not None:
+        return failure
     cause = cause_of(error, place.repository)
-    if dbt and cause.reason_code == "missing_module":
-        cause = replace(
-            cause,
-            hint="It is a dbt project: add `sqlmesh[dbt]` to the file that the input "
-            "`requirements` names.",
-        )
     path = cause.path or _configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""

@@ -146,15 +146,36 @@ def test_compare__seconds_come_from_the_clock() -> None:
     assert found.seconds == 2.5
 
 
-def test_compare__without_a_grain_no_data_is_read() -> None:
-    asked = port()
+def test_compare__without_a_key_rows_are_counted_and_not_paired() -> None:
+    asked = Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, (1_200, 7))
     found = compare(asked, spec(keys=()))
     assert not found.compared
-    assert (
-        found.skipped_because
-        == "The model has no grain and no unique key of columns, so its rows cannot be paired."
+    assert found.skipped_because == (
+        "The model has no grain and no unique key of columns, so its rows cannot be paired. "
+        "Prod has 1,200 rows of it, and this has 7."
     )
-    assert found.rows_prod is None
+    assert (found.rows_prod, found.rows_pr, found.matched) == (1_200, 7, None)
+    assert asked.asked == [
+        "SELECT\n  (SELECT COUNT(*)\nFROM `prod`.`t` AS src),\n"
+        "  (SELECT COUNT(*)\nFROM `pr`.`t` AS src)"
+    ]
+
+
+def test_compare__without_a_key_rows_of_the_common_window_are_counted() -> None:
+    asked = Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, (3, 3))
+    window = TimeWindow(
+        "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
+    )
+    found = compare(asked, spec(keys=(), window=window))
+    assert found.window is not None
+    assert found.window.start == "2024-01-21T00:00:00Z"
+    assert asked.asked[0].count("src.`ds` >= DATE '2024-01-21'") == 2
+
+
+def test_compare__without_a_common_window_nothing_is_counted() -> None:
+    asked = port()
+    window = TimeWindow("ds", prod=[(JANUARY, JANUARY + DAY)], pr=[])
+    assert compare(asked, spec(keys=(), window=window)).rows_prod is None
     assert asked.asked == []
 
 

@@ -19,7 +19,9 @@ from ci_bot.bot.values import FailOn
 from ci_bot.bot.webpage.page import render_page
 from ci_bot.bot.worker_calls.client import WorkerClient, owner, run_owner
 from ci_bot.bot.worker_calls.review import reviewing
+from ci_bot.bot.worker_calls.review.changed_files import changed_by
 from ci_bot.bot.worker_calls.review.review_options import ReviewOptions
+from ci_bot.contracts.base import Failure
 from ci_bot.contracts.cost.figures import Price
 from ci_bot.contracts.documents.plan_options import GivenFlags
 from ci_bot.contracts.documents.report import Report
@@ -89,12 +91,25 @@ def _review_once(machine: Machine, asked: LocalReview) -> int:
         asked.python_path,
         timeout_minutes=asked.timeout_minutes,
     ) as client:
-        report = reviewing.review(
-            client, _options(client, machine, asked), planned_at=machine.timestamp()
-        )
-        raise_bad_input(report.failure)
+        options = _options(client, machine, asked)
+        report = reviewing.review(client, options, planned_at=machine.timestamp())
+        if not _breaks_configuration(report.failure, client, options):
+            raise_bad_input(report.failure)
         _show(machine, client, report, asked)
     return review_exit_code(report, asked.fail_on)
+
+
+def _breaks_configuration(
+    failure: Failure | None, client: WorkerClient, options: ReviewOptions
+) -> bool:
+    """Whether the change itself has made the configuration one that cannot be read.
+
+    That is a finding about the change, as a model that does not load is, and no wrong input.
+    """
+    if failure is None or failure.reason_code != "bad_config" or failure.path is None:
+        return False
+    changed = changed_by(client.git, options.commits)
+    return changed is not None and failure.path in changed.paths
 
 
 def _options(client: WorkerClient, machine: Machine, asked: LocalReview) -> ReviewOptions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +13,7 @@ from ci_bot.secrets.cutting import shortened
 from ci_bot.worker.apply.diff import profile
 from ci_bot.worker.apply.diff import window as windows
 from ci_bot.worker.apply.diff.layout import Column, Layout, lay_out
-from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, table_name
+from ci_bot.worker.apply.diff.query import COUNTS, DiffQuery, build, build_counts, table_name
 from ci_bot.worker.apply.diff.spark_types import SparkType
 from ci_bot.worker.apply.diff.spec import FEW_BYTES, DiffPort, DiffSpec, SeenTable, SqlError
 from ci_bot.worker.warehouse.catalog import quoted
@@ -86,8 +86,15 @@ def _compared(
     window = _window(spec, layout)
     reason = layout.impossible or window.impossible
     if reason:
+        # Rows that cannot be paired can be counted: some evidence is better than none.
+        counted = {} if window.impossible else _row_counts(port, prod, pr, window, few=few)
         return TableDiff(
-            **_shown(spec, layout), compared=False, window_of=window.whole, skipped_because=reason
+            **_shown(spec, layout),
+            compared=False,
+            window=window.part,
+            window_of=window.whole,
+            skipped_because=f"{reason}{_in_words(counted)}",
+            **counted,
         )
     query = build(
         layout,
@@ -110,6 +117,23 @@ def _compared(
         complete=window.complete,
         **_counts(query, answer, spec, layout),
     )
+
+
+def _row_counts(
+    port: DiffPort, prod: SeenTable, pr: SeenTable, window: _Window, *, few: bool
+) -> dict[str, Any]:
+    """The rows of both sides in the window, as fields of the contract."""
+    sql = build_counts(prod.name, pr.name, window.conditions)
+    if "${" in sql:
+        return {}  # Spark would replace it
+    ((rows_prod, rows_pr),) = port.rows(sql, few=few)
+    return {"rows_prod": int(rows_prod), "rows_pr": int(rows_pr)}
+
+
+def _in_words(counted: Mapping[str, Any]) -> str:
+    if not counted:
+        return ""
+    return f" Prod has {counted['rows_prod']:,} rows of it, and this has {counted['rows_pr']:,}."
 
 
 def _shown(spec: DiffSpec, layout: Layout) -> dict[str, Any]:

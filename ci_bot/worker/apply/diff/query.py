@@ -69,6 +69,20 @@ def table_name(text: str) -> str:
     )
 
 
+def build_counts(prod: str, pr: str, conditions: tuple[str | None, str | None]) -> str:
+    """The query for the rows of both sides, where they cannot be paired.
+
+    Args:
+        prod, pr: Quoted names of the tables.
+        conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
+    """
+    counts = [
+        _select(["COUNT(*)"], f"{table} AS src") + (f"\nWHERE {condition}" if condition else "")
+        for table, condition in zip((prod, pr), conditions, strict=True)
+    ]
+    return "SELECT\n  (" + "),\n  (".join(counts) + ")"  # nosec B608
+
+
 def build(
     layout: Layout,
     *,

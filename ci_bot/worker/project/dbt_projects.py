@@ -1,0 +1,58 @@
+"""dbt projects, which SQLMesh reads with a part of its own: which of them can be read here."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import sqlmesh
+
+from ci_bot.errors import BadInput
+
+_DBT_PART = Path(sqlmesh.__file__).parent / "dbt"
+# What SQLMesh says of a target of dbt's that it has no class for. (`TargetConfig.load`)
+_NO_TARGET = re.compile(r"^(?P<target>[\w-]+) not supported\.?$")
+# A chain longer than this is a loop or noise.
+_MAX_CAUSES = 20
+
+
+def find_dbt_failure(error: BaseException) -> BadInput | None:
+    """What to say where the part of SQLMesh that reads dbt projects fails; None where it does not
+    come from there."""
+    for link in _chain(error):
+        if not _was_raised_by_dbt_part(link):
+            continue
+        if isinstance(link, ModuleNotFoundError):
+            return BadInput(
+                f"This is a dbt project, which needs dbt, and `{link.name}` is not installed here.",
+                hint="Add `sqlmesh[dbt]` and the dbt adapter of the project's target to the file "
+                "that the input `requirements` names.",
+                reason_code="dbt_project",
+            )
+        if (found := _NO_TARGET.match(str(link).strip())) is not None:
+            return BadInput(
+                f"This is a dbt project, which has the target `{found['target']}`, and SQLMesh "
+                "knows no such target of dbt's.",
+                hint="SQLMesh has none for Spark. A project that is to be built on Spark takes a "
+                "target that SQLMesh knows, and a gateway with `type: spark` beside it.",
+                reason_code="dbt_project",
+            )
+    return None
+
+
+def _was_raised_by_dbt_part(error: BaseException) -> bool:
+    return any(
+        Path(frame.f_code.co_filename).is_relative_to(_DBT_PART)
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    current: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if current is None:
+            return
+        yield current
+        current = current.__cause__ or current.__context__
