@@ -68,7 +68,7 @@ def list_standalone_audit_faults(audit: Any, columns_of: ColumnsOf) -> list[Audi
     if audit.skip:
         return []
     try:
-        with quiet("sqlmesh.core.renderer"):
+        with silence_log("sqlmesh.core.renderer"):
             missing = list(list_missing_columns(audit.render_audit_query(), columns_of))
     except Exception as error:  # the project's own macros run in here
         return _of_undefined(audit, error)
