@@ -14,7 +14,7 @@ from ci_bot.bot.comment.marker_facts import MarkerFacts, plans_before
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.report import Carried, ReviewSource
 from ci_bot.bot.comment.text.prose import prose
-from ci_bot.bot.comment.text.words import DECISIONS
+from ci_bot.bot.comment.text import words
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky
 from ci_bot.bot.github.sticky_rules import Found
@@ -321,7 +321,7 @@ class Publisher:
 
 def _shown(marker: Marker) -> str:
     """A sentence about what a comment shows."""
-    decision = f"{DECISIONS[marker.decision]} for " if marker.decision else ""
+    decision = f"{words.DECISIONS[marker.decision]} for " if marker.decision else ""
     return f"It shows {decision}commit {short(marker.head)[:7]}." if marker.head else ""
 
 
