@@ -13,8 +13,8 @@ from ci_bot.bot.comment.marker import decode
 from ci_bot.bot.comment.marker_facts import MarkerFacts, plans_before
 from ci_bot.bot.comment.parts.budget import COMMENT_BYTES
 from ci_bot.bot.comment.report import Carried, ReviewSource
-from ci_bot.bot.comment.text.prose import prose
 from ci_bot.bot.comment.text import words
+from ci_bot.bot.comment.text.prose import prose
 from ci_bot.bot.github.port import GitHub
 from ci_bot.bot.github.sticky import Published, Sticky
 from ci_bot.bot.github.sticky_rules import Found
